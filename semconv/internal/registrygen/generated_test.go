@@ -1,0 +1,123 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Folders of the real registry and of package semconv, seen from this test.
+const (
+	registryFolder = "../../registry"
+	semconvFolder  = "../.."
+)
+
+func loadRegistry(t *testing.T) []*File {
+	t.Helper()
+	files, err := Load(os.DirFS(registryFolder))
+	require.NoError(t, err)
+	return files
+}
+
+func TestGeneratedFilesAreUpToDate(t *testing.T) {
+	rendered, err := Render(loadRegistry(t))
+	require.NoError(t, err)
+
+	tree := os.DirFS(semconvFolder)
+	for name, want := range rendered {
+		got, err := fs.ReadFile(tree, name)
+		require.NoError(t, err, "run: go generate ./semconv")
+		require.Equal(t, string(want), string(got), "%s differs, run: go generate ./semconv", name)
+	}
+
+	err = fs.WalkDir(tree, ".", func(name string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(name, "_gen.go") {
+			require.Contains(t, rendered, name, "%s comes from no YAML file any more, delete it", name)
+		}
+		return err
+	})
+	require.NoError(t, err)
+}
+
+// The constants are read from the written Go, so that templates cannot change
+// a value on its way.
+func TestConstantsEqualTheirYAMLValues(t *testing.T) {
+	for _, f := range loadRegistry(t) {
+		got := constants(t, path.Join(semconvFolder, folder(f.Package)))
+		for _, a := range f.Attributes {
+			require.Equal(t, a.Key, got[f.attributeName(a)+"Key"])
+			for _, m := range a.Members {
+				require.Equal(t, m.Value, got[f.memberName(a, m)])
+			}
+		}
+		for _, m := range f.Metrics {
+			require.Equal(t, m.Name, got[f.metricName(m)+"Name"])
+		}
+		for _, e := range f.Events {
+			require.Equal(t, e.Name, got[f.eventName(e)])
+		}
+		for _, s := range f.Spans {
+			require.Equal(t, s.Name, got[f.spanName(s)])
+		}
+	}
+}
+
+func TestHouseKeysStayInTheHouseNamespaces(t *testing.T) {
+	for _, f := range loadRegistry(t) {
+		if f.Package != "semconv" {
+			continue
+		}
+		for _, a := range f.Attributes {
+			namespace, _, _ := strings.Cut(a.Key, ".")
+			require.Contains(t, []string{"ai", "llm", "genai"}, namespace, "%s is not a house key", a.Key)
+		}
+		for _, m := range f.Metrics {
+			namespace, _, _ := strings.Cut(m.Name, ".")
+			require.Equal(t, "genai", namespace, "%s is not a house metric", m.Name)
+		}
+	}
+}
+
+func TestRegistryIsUTF8(t *testing.T) {
+	for _, f := range loadRegistry(t) {
+		text, err := os.ReadFile(path.Join(registryFolder, f.name))
+		require.NoError(t, err)
+		require.True(t, utf8.Valid(text), "%s is not UTF-8", f.name)
+	}
+}
+
+// constants maps the string constants in the generated files of a folder to
+// their values, conversions such as attribute.Key("a.b") included.
+func constants(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	names, err := fs.Glob(os.DirFS(folder), "*_gen.go")
+	require.NoError(t, err)
+	values := map[string]string{}
+	for _, name := range names {
+		file, err := parser.ParseFile(token.NewFileSet(), path.Join(folder, name), nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok {
+				return true
+			}
+			value := spec.Values[0]
+			if call, ok := value.(*ast.CallExpr); ok {
+				value = call.Args[0]
+			}
+			values[spec.Names[0].Name], err = strconv.Unquote(value.(*ast.BasicLit).Value)
+			require.NoError(t, err)
+			return false
+		})
+	}
+	return values
+}

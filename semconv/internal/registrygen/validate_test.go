@@ -1,0 +1,182 @@
+package main
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Each text is a whole registry with one mistake.
+func TestAMistakeGivesOneErrorWithItsPlace(t *testing.T) {
+	const valid = "package: semconv\nattributes:\n"
+	tests := map[string]struct{ text, want string }{
+		"empty file": {
+			"", "a.yaml: want one YAML document that is not empty",
+		},
+		"broken YAML": {
+			"package: [", "a.yaml:1:10: sequence end token ']' not found",
+		},
+		"unknown field": {
+			valid + "  - {key: a.b, type: int, brief: x,\n     units: s}",
+			`a.yaml:4:6: unknown field "units"`,
+		},
+		"field given twice": {
+			"package: semconv\nstrip: a\nstrip: b\n",
+			`a.yaml:3:1: mapping key "strip" already defined at [2:1]`,
+		},
+		"package that is no name": {
+			"package: Sem-Conv\n",
+			`a.yaml:1: package: "Sem-Conv" is not a Go package name`,
+		},
+		"key declared twice": {
+			valid + "  - {key: a.b, type: int, brief: x}\n  - {key: a.b, type: int, brief: x}\n",
+			"a.yaml:4: attributes[1].key: key a.b is already declared at a.yaml:3",
+		},
+		"key in upper case": {
+			valid + "  - {key: a.Bc, type: int, brief: x}\n",
+			`a.yaml:3: attributes[0].key: "a.Bc" is not a namespace and lower case words, joined by dots`,
+		},
+		"key without a namespace": {
+			valid + "  - {key: model, type: int, brief: x}\n",
+			`a.yaml:3: attributes[0].key: "model" is not a namespace and lower case words, joined by dots`,
+		},
+		"no brief": {
+			valid + "  - key: a.b\n    type: int\n",
+			"a.yaml:3: attributes[0].brief: is missing",
+		},
+		"unknown type": {
+			valid + "  - {key: a.b, type: float, brief: x}\n",
+			`a.yaml:3: attributes[0].type: unknown type "float", want one of any, boolean, double, enum, int, string, string[], template[string]`,
+		},
+		"unknown stability": {
+			valid + "  - {key: a.b, type: int, brief: x, stability: experimental}\n",
+			`a.yaml:3: attributes[0].stability: unknown stability "experimental"`,
+		},
+		"unit without a number": {
+			valid + "  - {key: a.b, type: string, brief: x, unit: s}\n",
+			"a.yaml:3: attributes[0].unit: a unit needs a number, a.b is of type string",
+		},
+		"example of another type": {
+			valid + "  - key: a.b\n    type: int\n    brief: x\n    examples: [1, 1.5]\n",
+			"a.yaml:6: attributes[0].examples[1]: 1.5 is not of type int",
+		},
+		"enum without members": {
+			valid + "  - {key: a.b, type: enum, brief: x}\n",
+			"a.yaml:3: attributes[0].members: enum a.b has no members",
+		},
+		"members without enum": {
+			valid + "  - {key: a.b, type: string, brief: x, members: [{value: c, brief: x}]}\n",
+			"a.yaml:3: attributes[0].members: only an enum has members, a.b is of type string",
+		},
+		"member given twice": {
+			valid + "  - key: a.b\n    type: enum\n    brief: x\n    members:\n" +
+				"      - {value: c, brief: x}\n      - {value: c, go: D, brief: x}\n",
+			"a.yaml:8: attributes[0].members[1].value: member a.b=c is already declared at a.yaml:7",
+		},
+		"twin that is no key": {
+			valid + "  - {key: a.b, type: int, brief: x, official: gen_ai.b}\n",
+			"a.yaml:3: attributes[0].official: gen_ai.b is not a key of another file",
+		},
+		"key outside the namespace": {
+			"package: genaiconv\nstrip: gen_ai\nattributes:\n  - {key: a.b, type: int, brief: x}\n",
+			"a.yaml:4: attributes[0].key: a.b is outside the file's namespace gen_ai",
+		},
+		"two keys with one Go name": {
+			valid + "  - {key: a.b_c, type: int, brief: x}\n  - {key: a.b.c, type: int, brief: x}\n",
+			"a.yaml:4: attributes[1]: Go name semconv.ABC is already declared at a.yaml:3",
+		},
+		"member with the Go name of a key": {
+			valid + "  - {key: a.b, type: enum, brief: x, members: [{value: key, brief: x}]}\n",
+			"a.yaml:3: attributes[0].members[0]: Go name semconv.ABKey is already declared at a.yaml:3",
+		},
+		"metric given twice": {
+			"package: semconv\nmetrics:\n  - &m {name: a.b, instrument: gauge, type: int, unit: s, brief: x}\n  - *m\n",
+			"a.yaml:4: metrics[1].name: metric a.b is already declared at a.yaml:3",
+		},
+		"member that is no Go name": {
+			valid + "  - key: a.b\n    type: enum\n    brief: x\n    members:\n      - {value: c/d, brief: x}\n",
+			`a.yaml:7: attributes[0].members[0]: "ABC/d" is not an exported Go name, give one with go`,
+		},
+		"unknown instrument": {
+			"package: semconv\nmetrics:\n  - {name: a.b, instrument: meter, type: int, unit: s, brief: x}\n",
+			`a.yaml:3: metrics[0].instrument: unknown instrument "meter", want one of counter, gauge, histogram, updowncounter`,
+		},
+		"metric of unknown type": {
+			"package: semconv\nmetrics:\n  - {name: a.b, instrument: gauge, type: string, unit: s, brief: x}\n",
+			`a.yaml:3: metrics[0].type: unknown type "string", want one of double, int`,
+		},
+		"metric without unit": {
+			"package: semconv\nmetrics:\n  - {name: a.b, instrument: gauge, type: int, brief: x}\n",
+			"a.yaml:3: metrics[0].unit: is missing",
+		},
+		"buckets of a counter": {
+			"package: semconv\nmetrics:\n  - {name: a.b, instrument: counter, type: int, unit: s, brief: x, buckets: [1]}\n",
+			"a.yaml:3: metrics[0].buckets: only a histogram has buckets, a.b is a counter",
+		},
+		"buckets out of order": {
+			"package: semconv\nmetrics:\n  - {name: a.b, instrument: histogram, type: int, unit: s, brief: x, buckets: [1, 1]}\n",
+			"a.yaml:3: metrics[0].buckets: boundary 1 does not rise above 1",
+		},
+		"metric with an unknown key": {
+			"package: semconv\nmetrics:\n  - name: a.b\n    instrument: counter\n    type: int\n    unit: s\n" +
+				"    brief: x\n    attributes: [server.prot]\n",
+			"a.yaml:8: metrics[0].attributes[0]: server.prot is neither a key of the registry nor external",
+		},
+		"span of unknown role": {
+			"package: semconv\nspans:\n  - {name: queue.wait, role: queue, brief: x}\n",
+			`a.yaml:3: spans[0].role: "queue" is not a member of genai.span.role`,
+		},
+		"event given twice": {
+			"package: semconv\nevents:\n  - {name: a_b, brief: x}\n  - {name: a_b, brief: x}\n",
+			"a.yaml:4: events[1].name: event a_b is already declared at a.yaml:3",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Load(fstest.MapFS{"a.yaml": {Data: []byte(tt.text)}})
+			require.EqualError(t, err, tt.want)
+		})
+	}
+}
+
+func TestAMistakeBetweenTwoFiles(t *testing.T) {
+	const official = "package: genaiconv\nstrip: gen_ai\nattributes:\n  - {key: gen_ai.b, type: int, brief: x}\n"
+	tests := map[string]struct{ text, want string }{
+		"same package": {
+			"package: genaiconv\n",
+			"b.yaml:1: package: package genaiconv is already declared at a.yaml:1",
+		},
+		"key in the namespace of the other": {
+			"package: semconv\nattributes:\n  - {key: gen_ai.c, type: int, brief: x}\n",
+			"b.yaml:3: attributes[0].key: gen_ai.c belongs to a.yaml",
+		},
+		"twin of another type": {
+			"package: semconv\nattributes:\n  - {key: a.b, type: string, brief: x, official: gen_ai.b}\n",
+			"b.yaml:3: attributes[0].official: a.b is of type string, gen_ai.b of type int",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Load(fstest.MapFS{
+				"a.yaml": {Data: []byte(official)},
+				"b.yaml": {Data: []byte(tt.text)},
+			})
+			require.EqualError(t, err, tt.want)
+		})
+	}
+}
+
+func TestAllMistakesAreReportedAtOnce(t *testing.T) {
+	_, err := Load(fstest.MapFS{"a.yaml": {Data: []byte(
+		"package: semconv\nattributes:\n  - {key: a.b, type: int}\n  - {key: a.c, type: long, brief: x}\n")}})
+
+	require.ErrorContains(t, err, "a.yaml:3: attributes[0].brief")
+	require.ErrorContains(t, err, "a.yaml:4: attributes[1].type")
+}
+
+func TestAFolderWithoutYAMLIsAnError(t *testing.T) {
+	_, err := Load(fstest.MapFS{"notes.txt": {}})
+
+	require.EqualError(t, err, "the registry holds no *.yaml file")
+}
