@@ -1,0 +1,486 @@
+package genaitrace
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+)
+
+// A ChunkKind says what a data event of a streamed response carried.
+type ChunkKind uint8
+
+const (
+	// NoOutput is an event without generated output: a role, usage, a finish
+	// reason. Comments, heartbeats and end marks are no chunks at all.
+	NoOutput ChunkKind = iota
+	// Output is generated output other than answer text: reasoning, a tool's
+	// name or arguments.
+	Output
+	// Visible is answer text, a refusal included.
+	Visible
+)
+
+// A Call records one model call as its caller sees it ([Tracer.StartCall]), or
+// as a gateway that serves it sees it ([Tracer.StartGateway]). A chunk is not a
+// token: nothing here derives token counts from chunks.
+//
+// Chunk and ChunkAt are for the one goroutine that reads the stream; the other
+// methods are safe for concurrent use. All do nothing on a nil Call and after
+// its end.
+type Call struct {
+	t       *Tracer
+	ctx     context.Context //nolint:containedctx // metrics of the end want the span's context
+	span    trace.Span
+	req     Request
+	base    time.Time
+	after   time.Duration // base − arrival
+	gateway bool
+	inner   bool // an outer span carries the official usage keys
+	clock   clock
+	done    atomic.Bool
+	watched atomic.Bool // a transport feeds this call
+
+	mu         sync.Mutex
+	usage      usage
+	finish     []string
+	responseID string
+	response   string
+	terminal   semconv.GenAIStreamTerminalAttr
+	errType    string
+}
+
+// StartCall starts the span of a model call at its caller ("chat {model}",
+// CLIENT) and returns the context to make the call with. The HTTP transport and
+// the gRPC client handler of this module recognise that context: they feed the
+// Call instead of starting a span of their own. The returned Call is nil, and
+// costs nothing, where neither the span nor a metric records.
+//
+// Metrics: gen_ai.client.inference.duration; for streams also
+// .time_to_first_chunk and .time_per_output_chunk, and the house histogram
+// genai.time_to_first_token. All are recorded in one pass at the end, also
+// where the span is not sampled.
+func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *Call) {
+	if t == nil {
+		return ctx, nil
+	}
+	req.clean()
+	arrived, now := startOfCall(t, ctx, req.Arrived)
+	inner := isInner(ctx)
+	attrs := req.appendStart(make([]attribute.KeyValue, 0, 12))
+	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), startOptions(trace.SpanKindClient, attrs)...)
+	if !span.IsRecording() && !t.metrics.callEnabled(ctx) {
+		return ctx, nil
+	}
+	c := &Call{t: t, ctx: ctx, span: span, req: req, inner: inner, base: now, after: now.Sub(arrived)}
+	c.clock.start(c.base, c.after)
+	return context.WithValue(ctx, callKey, c), c
+}
+
+// startOfCall is when the request was sent: what the caller gives, else now. A
+// server's arrival time in ctx belongs to another operation.
+func startOfCall(t *Tracer, ctx context.Context, given time.Time) (sent, now time.Time) {
+	if given.IsZero() {
+		now = time.Now()
+		return now, now
+	}
+	return t.arrival(ctx, given)
+}
+
+// CallFromContext returns the running call of [Tracer.StartCall] that ctx
+// belongs to, or nil.
+func CallFromContext(ctx context.Context) *Call {
+	c, _ := ctx.Value(callKey).(*Call)
+	if c == nil || c.done.Load() {
+		return nil
+	}
+	return c
+}
+
+// A GatewayRequest describes the span of a gateway's entry.
+type GatewayRequest struct {
+	// Name of the span, for example "POST /v1/chat/completions": a route,
+	// never a raw path.
+	Name string
+	// Arrived is when the request reached this process; zero means now.
+	Arrived time.Time
+	// Operation is what the model is asked to do; zero means chat.
+	Operation genaiconv.OperationNameAttr
+	// Attributes and Options are given to the span at its start.
+	Attributes []attribute.KeyValue
+	Options    []trace.SpanStartOption
+}
+
+// StartGateway starts the span of a gateway's entry (SERVER). It writes no
+// usage, which belongs to the span of the call that the gateway makes. The
+// context carries the arrival time for what runs below.
+//
+// Metric: genai.time_to_first_token with genai.span.role=gateway.
+func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.Context, *Call) {
+	if t == nil {
+		return ctx, nil
+	}
+	r := Request{Operation: req.Operation, Arrived: req.Arrived}
+	r.clean()
+	arrived, now := startOfCall(t, ctx, req.Arrived)
+	attrs := append(make([]attribute.KeyValue, 0, len(req.Attributes)+1),
+		semconv.GenAISpanRole(semconv.GenAISpanRoleGateway))
+	attrs = append(attrs, req.Attributes...)
+	ctx, span := t.tracer.Start(ctx, clean(req.Name, maxName), append(startOptions(trace.SpanKindServer, attrs), req.Options...)...)
+	ctx = ContextWithArrival(ctx, arrived)
+	if !span.IsRecording() && !t.metrics.ttft.Enabled(ctx) {
+		return ctx, nil
+	}
+	c := &Call{t: t, ctx: ctx, span: span, req: r, gateway: true, base: now, after: now.Sub(arrived)}
+	c.clock.start(c.base, c.after)
+	return ctx, c
+}
+
+// Watch claims the call for a transport that feeds it; only the first claim
+// succeeds. A retry of the same call is an attempt of its own.
+func (c *Call) Watch() bool { return c != nil && c.watched.CompareAndSwap(false, true) }
+
+// Span returns the span, for what this package has no method for.
+func (c *Call) Span() trace.Span {
+	if c == nil {
+		return noSpan
+	}
+	return c.span
+}
+
+// SetAttributes adds attributes to the span.
+func (c *Call) SetAttributes(attrs ...attribute.KeyValue) {
+	if c != nil {
+		c.span.SetAttributes(attrs...)
+	}
+}
+
+// Chunk stamps a data event of the streamed response.
+func (c *Call) Chunk(kind ChunkKind) {
+	if c != nil {
+		c.clock.tick(min(kind, Visible))
+	}
+}
+
+// ChunkAt stamps a data event that arrived at t; a zero time, or one in the
+// future, means now, and one before the start is dropped and counted.
+func (c *Call) ChunkAt(kind ChunkKind, t time.Time) {
+	if c == nil {
+		return
+	}
+	at := sinceArrival(t, c.base, c.after)
+	if at < 0 {
+		c.t.metrics.fault(c.ctx, semconv.GenAIFaultTime, errChunkTime)
+		return
+	}
+	c.clock.tickAt(at, min(kind, Visible))
+}
+
+var errChunkTime = errors.New("call: time of a chunk before the request: chunk dropped")
+
+// SetRequest notes facts of the request that were not known at the start, such
+// as those read from a body as it was sent; zero fields change nothing, and
+// Arrived is ignored. A model that was unknown renames the span of StartCall.
+func (c *Call) SetRequest(late Request) {
+	if c == nil {
+		return
+	}
+	late.clean()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done.Load() {
+		return
+	}
+	named := c.req.Model == "" && late.Model != ""
+	if named {
+		c.req.Model = late.Model
+	}
+	c.req.Stream = c.req.Stream || late.Stream
+	if c.gateway {
+		return // its span tells of HTTP; the model is a dimension of its metric
+	}
+	if named {
+		c.span.SetName(c.t.spanName(string(c.req.Operation), late.Model))
+	}
+	if c.span.IsRecording() {
+		c.span.SetAttributes(late.appendFacts(make([]attribute.KeyValue, 0, 8))...)
+	}
+}
+
+// SetUsage notes token counts; known fields replace those of earlier calls.
+func (c *Call) SetUsage(u Usage) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.usage.merge(u) {
+		c.t.metrics.fault(c.ctx, semconv.GenAIFaultCount, errCount)
+	}
+}
+
+// SetFinish notes why generation ended, one reason a choice.
+func (c *Call) SetFinish(reasons ...string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.finish = cleanReasons(reasons)
+}
+
+// SetResponse notes the identifier of the response and the model that
+// answered; empty values are unknown and change nothing.
+func (c *Call) SetResponse(id, model string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id != "" {
+		c.responseID = clean(id, maxName)
+	}
+	if model != "" {
+		c.response = clean(model, maxName)
+	}
+}
+
+// SetTerminal notes how the stream ended. error, truncated, http_error and
+// timeout make the call a failure, whatever End or Fail says later. Only the
+// first value counts.
+func (c *Call) SetTerminal(terminal semconv.GenAIStreamTerminalAttr) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.terminal == "" {
+		c.terminal = terminal
+	}
+}
+
+// SetErrorType notes the error.type of a failure, in the words of the protocol:
+// it wins over the type of the error that Fail gets. Only the first value
+// counts.
+func (c *Call) SetErrorType(errType string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.errType == "" {
+		c.errType = clean(errType, maxReason)
+	}
+}
+
+// End ends the call well, unless [Call.SetTerminal] noted a failure.
+func (c *Call) End() { c.end(nil, 0, time.Time{}) }
+
+// EndAt is End at a given time; a zero time, or one in the future, means now,
+// and a time before the start is dropped and counted.
+func (c *Call) EndAt(t time.Time) { c.end(nil, 0, t) }
+
+// Fail ends the call with an error: status Error and error.type, unless err or
+// the context says that the call was cancelled. io.EOF and nil end it well.
+func (c *Call) Fail(err error) { c.end(err, 0, time.Time{}) }
+
+// EndErr is for defer; see [Inference.EndErr].
+func (c *Call) EndErr(err *error) {
+	if r := recover(); r != nil {
+		c.end(nil, panicked, time.Time{})
+		panic(r)
+	}
+	if err == nil {
+		c.End()
+		return
+	}
+	c.Fail(*err)
+}
+
+func (c *Call) end(err error, flag endFlag, at time.Time) {
+	if c == nil || !c.done.CompareAndSwap(false, true) {
+		return
+	}
+	how, errType, err := judge(c.ctx, err, flag)
+	stats, _ := c.clock.close()
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if flag != panicked {
+		how = c.outcome(how)
+	}
+	if how == failed || how == timedOut {
+		errType = c.failure(how, errType)
+	} else {
+		errType = ""
+	}
+	c.settle(how, stats)
+
+	duration, at, sane := endTime(at, int64(c.after), c.base, c.after)
+	if !sane {
+		c.t.metrics.fault(c.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	}
+	if c.span.IsRecording() {
+		c.describe(stats, errType)
+		if how == failed || how == timedOut {
+			c.span.SetStatus(codes.Error, statusText(err))
+		}
+	}
+	endSpan(c.span, at)
+	c.record(stats, how, errType, duration)
+}
+
+// outcome is what the stream's own end says, else how.
+func (c *Call) outcome(how outcome) outcome {
+	switch c.terminal {
+	case semconv.GenAIStreamTerminalError, semconv.GenAIStreamTerminalTruncated, semconv.GenAIStreamTerminalHTTPError:
+		return failed
+	case semconv.GenAIStreamTerminalTimeout:
+		return timedOut
+	case semconv.GenAIStreamTerminalClientCancelled:
+		return cancelled
+	}
+	return how
+}
+
+// failure is the error.type: the protocol's word, else the terminal's, else the
+// error's.
+func (c *Call) failure(how outcome, errType string) string {
+	switch {
+	case c.errType != "":
+		return c.errType
+	case c.terminal == semconv.GenAIStreamTerminalTruncated:
+		return errTypeTruncated
+	case how == timedOut:
+		return errTypeTimeout
+	case errType != "":
+		return errType
+	}
+	return other
+}
+
+// settle decides how the stream ended, where its reader did not say.
+func (c *Call) settle(how outcome, stats *clockStats) {
+	if c.terminal != "" || stats.ticks == 0 && how == succeeded {
+		return
+	}
+	switch how {
+	case cancelled:
+		c.terminal = semconv.GenAIStreamTerminalClientCancelled
+	case timedOut:
+		c.terminal = semconv.GenAIStreamTerminalTimeout
+	case failed:
+		if stats.ticks > 0 || c.req.Stream {
+			c.terminal = semconv.GenAIStreamTerminalError
+		}
+	case succeeded:
+		c.terminal = semconv.GenAIStreamTerminalEOF
+		if len(c.finish) > 0 {
+			c.terminal = semconv.GenAIStreamTerminalFinish
+		}
+	}
+}
+
+// describe writes everything that is known only at the end, in one call.
+func (c *Call) describe(stats *clockStats, errType string) {
+	attrs := make([]attribute.KeyValue, 0, 24)
+	if c.responseID != "" {
+		attrs = append(attrs, genaiconv.ResponseID(c.responseID))
+	}
+	if c.response != "" {
+		attrs = append(attrs, genaiconv.ResponseModel(c.response))
+	}
+	if len(c.finish) > 0 {
+		attrs = append(attrs, genaiconv.ResponseFinishReasons(c.finish...))
+	}
+	if !c.gateway {
+		attrs = c.usage.appendTo(attrs, c.inner)
+	}
+	if stats.ticks > 0 {
+		attrs = c.appendStream(attrs, stats)
+	}
+	if c.terminal != "" {
+		attrs = append(attrs, semconv.GenAIStreamTerminal(c.terminal))
+	}
+	if errType != "" {
+		attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))
+	}
+	if len(attrs) > 0 {
+		c.span.SetAttributes(attrs...)
+	}
+}
+
+func (c *Call) appendStream(attrs []attribute.KeyValue, stats *clockStats) []attribute.KeyValue {
+	if c.gateway {
+		attrs = append(attrs, semconv.AIResponseDelayMs(ms(stats.first)))
+	} else {
+		attrs = append(attrs, genaiconv.ResponseTimeToFirstChunk(seconds(stats.first)))
+	}
+	if stats.hasOutput {
+		attrs = append(attrs, semconv.LLMTTFTMs(ms(stats.firstOutput)), semconv.GenAILastTokenMs(ms(stats.lastOutput)))
+		c.span.AddEvent(semconv.EventFirstToken,
+			trace.WithTimestamp(c.base.Add(time.Duration(stats.firstOutput)-c.after)),
+			trace.WithAttributes(semconv.LLMTTFTMs(ms(stats.firstOutput))))
+	}
+	if stats.hasVisible {
+		attrs = append(attrs, semconv.GenAIFirstVisibleMs(ms(stats.firstVisible)))
+	}
+	attrs = append(attrs, semconv.GenAIChunkCount(stats.ticks), semconv.GenAIChunkOutputCount(stats.outputs))
+	if c.gateway {
+		return attrs // the timeline stands on the call's own span
+	}
+	if stats.ticks > 1 {
+		attrs = append(attrs, semconv.GenAIChunkTimeline(stats.timeline()))
+	}
+	return stats.appendGaps(attrs, semconv.GenAIChunkGapP50MsKey, semconv.GenAIChunkGapP95MsKey, semconv.GenAIChunkGapMaxMsKey)
+}
+
+// record writes the metrics of a caller or of a gateway.
+func (c *Call) record(stats *clockStats, how outcome, errType string, duration int64) {
+	m := c.t.metrics
+	d := dimensions{
+		operation: string(c.req.Operation), provider: string(c.req.Provider),
+		model: c.req.Model, responseModel: c.response,
+		serverAddress: c.req.ServerAddress, serverPort: c.req.ServerPort,
+	}
+	if stats.hasOutput && m.ttft.Enabled(c.ctx) {
+		withRole := d
+		withRole.role = string(semconv.GenAISpanRoleInference)
+		if c.gateway {
+			withRole.role = string(semconv.GenAISpanRoleGateway)
+		}
+		m.ttft.Record(c.ctx, seconds(stats.firstOutput), m.record(withRole)...)
+	}
+	if c.gateway {
+		return
+	}
+	plain := m.record(d)
+	if stats.ticks > 0 {
+		m.clientFirstChunk.Record(c.ctx, seconds(stats.first), plain...)
+		if m.clientPerChunk.Enabled(c.ctx) {
+			stats.eachGap(func(ns int64) { m.clientPerChunk.Record(c.ctx, seconds(ns), plain...) })
+		}
+	}
+	if how == failed || how == timedOut {
+		d.errType = errType
+		plain = m.record(d)
+	}
+	m.clientDuration.Record(c.ctx, seconds(duration), plain...)
+}
+
+// Fault counts an input that telemetry could not read, and reports the first of
+// each kind to the error handler of OpenTelemetry.
+func (c *Call) Fault(kind semconv.GenAIFaultAttr, err error) {
+	if c != nil {
+		c.t.metrics.fault(c.ctx, kind, err)
+	}
+}

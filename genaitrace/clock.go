@@ -1,0 +1,216 @@
+package genaitrace
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A clock stamps the ticks of one stream: tokens on a host, chunks elsewhere.
+// One goroutine ticks; any goroutine may take the summary. A tick costs one
+// reading of the monotonic clock and two stores: it goes into a small window,
+// and each full window is folded into the timeline and the statistics.
+//
+// Times are nanoseconds since arrival.
+type clock struct {
+	base   time.Time // carries the monotonic reading
+	offset int64     // base − arrival
+
+	n      atomic.Int32 // ticks in window that summary may read
+	window [64]int64    // time<<2 | kind
+
+	mu     sync.Mutex
+	closed atomic.Bool
+	stats  clockStats
+}
+
+// tickKind says what a tick carried; the values are ordered.
+type tickKind = ChunkKind
+
+// clockStats is what folding accumulates.
+type clockStats struct {
+	ticks, outputs                   int
+	first, firstOutput, firstVisible int64 // valid where the matching has* is set
+	last, lastOutput                 int64
+	hasOutput, hasVisible            bool
+	times                            []int64 // every stride-th tick
+	stride                           int
+	gaps                             [codeEscape + 1]uint32
+	longest                          int64
+	tinySum, hugeSum                 int64 // of the gaps under 10 µs, and from 40 s on
+}
+
+func (c *clock) start(base time.Time, offset time.Duration) {
+	c.base, c.offset = base, int64(offset)
+}
+
+// tick stamps now.
+func (c *clock) tick(kind tickKind) {
+	c.tickAt(int64(time.Since(c.base))+c.offset, kind)
+}
+
+// tickAt stamps a time since arrival. Times that run backwards are held at the
+// last one when the window is folded.
+func (c *clock) tickAt(at int64, kind tickKind) {
+	n := c.n.Load()
+	if int(n) == len(c.window) {
+		c.flush()
+		n = 0
+	}
+	c.window[n] = at<<2 | int64(kind)
+	c.n.Store(n + 1)
+}
+
+// flush empties a full window. After close it drops what it holds.
+func (c *clock) flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed.Load() {
+		c.fold()
+	}
+	c.n.Store(0)
+}
+
+// close folds what is left and returns the statistics; later ticks change
+// nothing. ok is false where the clock was closed before.
+func (c *clock) close() (stats *clockStats, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed.Load() {
+		return &c.stats, false
+	}
+	c.fold()
+	c.closed.Store(true)
+	return &c.stats, true
+}
+
+func (c *clock) fold() {
+	s := &c.stats
+	for _, packed := range c.window[:c.n.Load()] {
+		s.add(packed>>2, tickKind(packed&3))
+	}
+}
+
+func (s *clockStats) add(at int64, kind tickKind) {
+	if s.ticks == 0 {
+		s.first, s.last, s.stride = at, at, 1
+	}
+	gap := at - s.last
+	if gap < 0 {
+		at, gap = s.last, 0
+	}
+	if s.ticks > 0 {
+		s.gaps[gapCode(gap)]++
+		s.longest = max(s.longest, gap)
+		switch {
+		case gap < int64(gapMin):
+			s.tinySum += gap
+		case gap >= int64(gapMax):
+			s.hugeSum += gap
+		}
+	}
+	if kind >= Output {
+		if !s.hasOutput {
+			s.firstOutput, s.hasOutput = at, true
+		}
+		s.lastOutput = at
+		s.outputs++
+	}
+	if kind == Visible && !s.hasVisible {
+		s.firstVisible, s.hasVisible = at, true
+	}
+	if s.ticks%s.stride == 0 {
+		s.keep(at)
+	}
+	s.last = at
+	s.ticks++
+}
+
+// keep adds a time to the timeline; when it is full, every second one goes.
+func (s *clockStats) keep(at int64) {
+	if len(s.times) == timelineMaxGaps+1 {
+		kept := s.times[:0]
+		for i := 0; i < len(s.times); i += 2 {
+			kept = append(kept, s.times[i])
+		}
+		s.times = kept
+		s.stride *= 2
+		if s.ticks%s.stride != 0 {
+			return
+		}
+	}
+	if len(s.times) == cap(s.times) {
+		s.grow()
+	}
+	s.times = append(s.times, at)
+}
+
+func (s *clockStats) grow() {
+	size := 64
+	switch {
+	case len(s.times) >= 512:
+		size = timelineMaxGaps + 1
+	case len(s.times) >= 64:
+		size = 512
+	}
+	s.times = append(make([]int64, 0, size), s.times...)
+}
+
+// timeline packs the times of all ticks.
+func (s *clockStats) timeline() string {
+	times := s.times
+	if (s.ticks-1)%s.stride != 0 {
+		times = append(times[:len(times):len(times)], s.last)
+	}
+	return encodeTimeline(times, s.ticks, s.stride)
+}
+
+// eachGap calls record with every gap: exactly while the timeline has each
+// tick, else with the value and count of each step of the histogram.
+func (s *clockStats) eachGap(record func(ns int64)) {
+	if s.stride == 1 {
+		for i := 1; i < len(s.times); i++ {
+			record(s.times[i] - s.times[i-1])
+		}
+		return
+	}
+	for code, n := range s.gaps {
+		value := s.codeNanos(code)
+		for range n {
+			record(value)
+		}
+	}
+}
+
+// quantile is the nearest-rank quantile of the gaps, right within 3 % from
+// 10 µs up. ok is false where there is no gap.
+func (s *clockStats) quantile(q float64) (ns int64, ok bool) {
+	total := s.ticks - 1
+	if total < 1 {
+		return 0, false
+	}
+	rank := uint32(math.Ceil(q * float64(total)))
+	seen := uint32(0)
+	for code, n := range s.gaps {
+		seen += n
+		if n > 0 && seen >= rank {
+			return s.codeNanos(code), true
+		}
+	}
+	return s.longest, true
+}
+
+// codeNanos is the time that a code of the histogram stands for, never more
+// than the longest gap seen; at the open ends the mean of the gaps there.
+func (s *clockStats) codeNanos(code int) int64 {
+	switch n := int64(s.gaps[code]); {
+	case n == 0:
+		return 0
+	case code == codeTiny:
+		return s.tinySum / n
+	case code == codeEscape:
+		return s.hugeSum / n
+	}
+	return min(int64(codeValue[code]), s.longest)
+}

@@ -1,0 +1,63 @@
+package genaitrace
+
+import (
+	"context"
+	"errors"
+	"io"
+	"reflect"
+)
+
+// outcome is how an operation ended.
+type outcome uint8
+
+const (
+	succeeded outcome = iota
+	cancelled         // by whoever waits for the answer: not an error
+	timedOut
+	failed
+)
+
+// Values of error.type that do not name a Go type.
+const (
+	errTypeTimeout   = "timeout"
+	errTypePanic     = "panic"
+	errTypeTruncated = "stream_truncated"
+)
+
+// classify says how an operation that returned err ended. A context that is
+// done explains errors that do not wrap its error, such as a gRPC status.
+// io.EOF is the good end of a stream.
+func classify(ctx context.Context, err error) (outcome, string) {
+	if err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return succeeded, ""
+	}
+	ctxErr := ctx.Err()
+	if errors.Is(err, context.Canceled) || errors.Is(ctxErr, context.Canceled) {
+		return cancelled, ""
+	}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctxErr, context.DeadlineExceeded) {
+		return timedOut, errTypeTimeout
+	}
+	return failed, errorType(err)
+}
+
+// errorType is a value for error.type of low cardinality: what the error says
+// of itself through an ErrorType method, else the name of the first Go type in
+// its chain that is not a mere wrapper, else _OTHER.
+func errorType(err error) string {
+	var typed interface{ ErrorType() string }
+	if errors.As(err, &typed) {
+		if name := clean(typed.ErrorType(), maxReason); name != "" {
+			return name
+		}
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		name := reflect.TypeOf(err).String()
+		switch name {
+		case "*errors.errorString", "*errors.joinError", "*fmt.wrapError", "*fmt.wrapErrors", "*url.Error":
+		default:
+			return name
+		}
+	}
+	return other
+}

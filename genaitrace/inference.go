@@ -1,0 +1,382 @@
+package genaitrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+)
+
+// maxPhases bounds how many phases of one inference are timed; later ones get
+// their spans but no share of the TTFT.
+const maxPhases = 64
+
+// An Inference records one request in the process that runs the model.
+// Its methods are safe for concurrent use, do nothing on a nil Inference, and
+// do nothing after its end.
+type Inference struct {
+	t     *Tracer
+	ctx   context.Context //nolint:containedctx // metrics of the end want the span's context
+	span  trace.Span
+	req   Request
+	base  time.Time     // carries the monotonic reading
+	after time.Duration // base − arrival
+	inner bool          // an outer span carries the official usage keys
+
+	mu         sync.Mutex
+	ended      bool
+	open       []*Phase
+	intervals  []interval
+	tokens     tokenStats
+	usage      usage
+	finish     []string
+	responseID string
+	response   string
+	stopped    bool
+	firstPhase [5]Phase // the usual phases need no allocation of their own
+	phases     int
+}
+
+// tokenStats sums up the token clocks of all decode phases.
+type tokenStats struct {
+	count       int
+	first, last int64 // since arrival; valid where count > 0
+}
+
+// StartInference starts the span of one request in the engine
+// (inference.generate, INTERNAL) and returns the context to go on with.
+// The returned Inference is nil, and costs nothing, where neither the span nor
+// a metric records.
+//
+// Metrics: gen_ai.server.request.duration, .time_to_first_token and
+// .time_per_output_token, recorded at the end also where the span is not
+// sampled.
+func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Context, *Inference) {
+	if t == nil {
+		return ctx, nil
+	}
+	req.clean()
+	arrived, now := t.arrival(ctx, req.Arrived)
+	inner := isInner(ctx)
+	attrs := req.appendStart(make([]attribute.KeyValue, 0, 12))
+	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceGenerate, startOptions(trace.SpanKindInternal, attrs)...)
+	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) {
+		return ctx, nil
+	}
+	return ctx, &Inference{
+		t: t, ctx: ctx, span: span, req: req, inner: inner,
+		base: now, after: now.Sub(arrived),
+	}
+}
+
+// Span returns the span, for what this package has no method for.
+func (inf *Inference) Span() trace.Span {
+	if inf == nil {
+		return noSpan
+	}
+	return inf.span
+}
+
+// SetAttributes adds attributes to the span.
+func (inf *Inference) SetAttributes(attrs ...attribute.KeyValue) {
+	if inf != nil {
+		inf.span.SetAttributes(attrs...)
+	}
+}
+
+// SetUsage notes token counts; known fields replace those of earlier calls.
+func (inf *Inference) SetUsage(u Usage) {
+	if inf == nil {
+		return
+	}
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if inf.ended {
+		return
+	}
+	if !inf.usage.merge(u) {
+		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultCount, errCount)
+	}
+}
+
+// SetFinish notes why generation ended, one reason a choice.
+func (inf *Inference) SetFinish(reasons ...string) {
+	if inf == nil {
+		return
+	}
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if !inf.ended {
+		inf.finish = cleanReasons(reasons)
+	}
+}
+
+// SetResponse notes the identifier of the response and the model that
+// answered; empty values are unknown and change nothing.
+func (inf *Inference) SetResponse(id, model string) {
+	if inf == nil {
+		return
+	}
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if inf.ended {
+		return
+	}
+	if id != "" {
+		inf.responseID = clean(id, maxName)
+	}
+	if model != "" {
+		inf.response = clean(model, maxName)
+	}
+}
+
+// EarlyStop records that generation stops before its natural end, as an event
+// on the decode span where one is open. Only the first call counts. A cancelled
+// context or a passed deadline at the end records itself.
+func (inf *Inference) EarlyStop(reason semconv.GenAIEarlyStopReasonAttr) {
+	if inf == nil {
+		return
+	}
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if !inf.ended {
+		inf.earlyStop(reason)
+	}
+}
+
+func (inf *Inference) earlyStop(reason semconv.GenAIEarlyStopReasonAttr) {
+	if inf.stopped {
+		return
+	}
+	inf.stopped = true
+	span := inf.span
+	for _, p := range inf.open {
+		if p.decode != nil {
+			span = p.span
+		}
+	}
+	if span.IsRecording() {
+		span.AddEvent(semconv.EventEarlyStop, trace.WithAttributes(semconv.GenAIEarlyStopReason(reason)))
+	}
+}
+
+// End ends the inference well. Phases that are still open end with it.
+func (inf *Inference) End() { inf.end(nil, 0, time.Time{}) }
+
+// EndAt is End at a given time; a zero time, or one in the future, means now,
+// and a time before the start is dropped and counted as a fault.
+func (inf *Inference) EndAt(t time.Time) { inf.end(nil, 0, t) }
+
+// Fail ends the inference with an error: status Error and error.type, unless
+// err or the context says that the caller went away (an early_stop event and
+// no error). A nil err ends it well.
+func (inf *Inference) Fail(err error) { inf.end(err, 0, time.Time{}) }
+
+// EndErr is for defer: it ends the inference with the error that the function
+// returns. Where the function panics, the inference ends as failed and the
+// panic goes on.
+//
+//	defer inf.EndErr(&err)
+func (inf *Inference) EndErr(err *error) {
+	if r := recover(); r != nil {
+		inf.end(nil, panicked, time.Time{})
+		panic(r)
+	}
+	if err == nil {
+		inf.End()
+		return
+	}
+	inf.Fail(*err)
+}
+
+// endFlag says what an error value cannot.
+type endFlag uint8
+
+const panicked endFlag = 1
+
+var (
+	errCount = errors.New("usage: negative token count dropped")
+	errPanic = errors.New("panic")
+)
+
+// judge turns an end into an outcome and a value for error.type.
+func judge(ctx context.Context, err error, flag endFlag) (outcome, string, error) {
+	if flag == panicked {
+		return failed, errTypePanic, errPanic
+	}
+	how, errType := classify(ctx, err)
+	return how, errType, err
+}
+
+func (inf *Inference) end(err error, flag endFlag, at time.Time) {
+	if inf == nil {
+		return
+	}
+	how, errType, err := judge(inf.ctx, err, flag)
+
+	inf.mu.Lock()
+	if inf.ended {
+		inf.mu.Unlock()
+		return
+	}
+	inf.ended = true
+	switch how {
+	case cancelled:
+		inf.earlyStop(semconv.GenAIEarlyStopReasonDisconnect)
+	case timedOut:
+		inf.earlyStop(semconv.GenAIEarlyStopReasonTimeout)
+	case succeeded, failed:
+	}
+	open := inf.open
+	inf.open = nil
+	inf.mu.Unlock()
+
+	for _, p := range open {
+		p.finish(how, errType, err, at)
+	}
+	duration, at, sane := endTime(at, int64(inf.after), inf.base, inf.after)
+	if !sane {
+		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	}
+	if inf.span.IsRecording() {
+		inf.describe(how, errType, err)
+	}
+	endSpan(inf.span, at)
+	inf.record(how, errType, duration)
+}
+
+var errBeforeStart = errors.New("end before start: ended now instead")
+
+// endTime is the end of something that started at start, in nanoseconds since
+// arrival, and the timestamp for its span, which is zero where it ends now. A
+// time in the future is now, and so is one before the start, which is not sane.
+func endTime(given time.Time, start int64, base time.Time, after time.Duration) (end int64, stamp time.Time, sane bool) {
+	now := int64(time.Since(base) + after)
+	if given.IsZero() {
+		return now, given, true
+	}
+	end = sinceArrival(given, base, after)
+	switch {
+	case end >= now:
+		return now, time.Time{}, true
+	case end < start:
+		return now, time.Time{}, false
+	}
+	return end, given, true
+}
+
+// sinceArrival is t in nanoseconds since arrival. A zero t, or one in the
+// future, is now; the time span to a t too far off to subtract saturates.
+func sinceArrival(t, base time.Time, after time.Duration) int64 {
+	now := time.Since(base)
+	if !t.IsZero() {
+		now = min(now, t.Sub(base))
+	}
+	return int64(now + after)
+}
+
+// now is nanoseconds since arrival.
+func (inf *Inference) now() int64 { return int64(time.Since(inf.base) + inf.after) }
+
+// describe writes everything that is known only at the end, in one call.
+func (inf *Inference) describe(how outcome, errType string, err error) {
+	attrs := make([]attribute.KeyValue, 0, 24)
+	if inf.tokens.count > 0 {
+		attrs = append(attrs, semconv.LLMTTFTMs(ms(inf.tokens.first)), semconv.GenAILastTokenMs(ms(inf.tokens.last)))
+		p := partitionTTFT(inf.intervals, inf.tokens.first)
+		attrs = p.appendTo(attrs)
+		if start, ok := firstStart(inf.intervals, partPrefill); ok && start <= inf.tokens.first {
+			attrs = append(attrs, semconv.AIFirstTokenDurationMs(ms(inf.tokens.first-start)))
+		}
+	}
+	if inf.responseID != "" {
+		attrs = append(attrs, genaiconv.ResponseID(inf.responseID))
+	}
+	if inf.response != "" {
+		attrs = append(attrs, genaiconv.ResponseModel(inf.response))
+	}
+	if len(inf.finish) > 0 {
+		attrs = append(attrs, genaiconv.ResponseFinishReasons(inf.finish...))
+	}
+	attrs = inf.usage.appendTo(attrs, inf.inner)
+	if how == cancelled {
+		attrs = append(attrs, semconv.GenAIStreamTerminal(semconv.GenAIStreamTerminalClientCancelled))
+	}
+	if errType != "" {
+		attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))
+	}
+	inf.span.SetAttributes(attrs...)
+	setStatus(inf.span, how, err)
+}
+
+// firstStart is when the first phase of a kind started. intervals are in the
+// order in which phases ended.
+func firstStart(intervals []interval, want part) (start int64, ok bool) {
+	for _, iv := range intervals {
+		if iv.part == want && (!ok || iv.start < start) {
+			start, ok = iv.start, true
+		}
+	}
+	return start, ok
+}
+
+// record writes the metrics of a host.
+func (inf *Inference) record(how outcome, errType string, duration int64) {
+	m := inf.t.metrics
+	d := dimensions{
+		operation: string(inf.req.Operation), provider: string(inf.req.Provider),
+		model: inf.req.Model, responseModel: inf.response,
+		serverAddress: inf.req.ServerAddress, serverPort: inf.req.ServerPort,
+	}
+	plain := m.record(d)
+	withError := plain
+	if errType != "" {
+		d.errType = errType
+		withError = m.record(d)
+	}
+	m.serverDuration.Record(inf.ctx, seconds(duration), withError...)
+	// The conventions define both token times for successful responses.
+	if inf.tokens.count == 0 || how == failed || how == timedOut {
+		return
+	}
+	m.serverTTFT.Record(inf.ctx, seconds(inf.tokens.first), plain...)
+	if inf.tokens.count > 1 {
+		perToken := seconds(inf.tokens.last-inf.tokens.first) / float64(inf.tokens.count-1)
+		m.serverPerToken.Record(inf.ctx, perToken, plain...)
+	}
+}
+
+// setStatus marks failures. The message of an error may hold text of the user,
+// so the status carries the error's type at most.
+func setStatus(span trace.Span, how outcome, err error) {
+	switch how {
+	case failed, timedOut:
+		span.SetStatus(codes.Error, statusText(err))
+	case succeeded, cancelled:
+	}
+}
+
+// statusText describes an error without its message.
+func statusText(err error) string {
+	if err == nil || errors.Is(err, errPanic) {
+		return ""
+	}
+	return fmt.Sprintf("%T", err)
+}
+
+func endSpan(span trace.Span, at time.Time) {
+	if at.IsZero() {
+		span.End()
+		return
+	}
+	span.End(trace.WithTimestamp(at))
+}

@@ -1,0 +1,166 @@
+package genaitrace
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/metric/noop"
+	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+)
+
+// metrics holds every instrument of a Tracer; none is nil.
+type metrics struct {
+	serverDuration   metric.Float64Histogram
+	serverTTFT       metric.Float64Histogram
+	serverPerToken   metric.Float64Histogram
+	clientDuration   metric.Float64Histogram
+	clientFirstChunk metric.Float64Histogram
+	clientPerChunk   metric.Float64Histogram
+	ttft             metric.Float64Histogram
+	faults           metric.Int64Counter
+
+	reported [faultKinds]atomic.Bool // faults are logged once a kind
+
+	// What callers choose is bounded before it becomes a dimension.
+	operations, providers, models, servers, errTypes bounded
+
+	options   sync.Map // dimensions → []metric.RecordOption
+	optionLen atomic.Int32
+}
+
+// maxOptions bounds the cache of prepared attribute sets.
+const maxOptions = 1000
+
+func newMetrics(m metric.Meter) *metrics {
+	s := &metrics{}
+	histogram := func(make func(metric.Meter, ...metric.Float64HistogramOption) (metric.Float64Histogram, error)) metric.Float64Histogram {
+		h, err := make(m)
+		if err != nil {
+			otel.Handle(fmt.Errorf("genaitrace: %w", err))
+		}
+		if h == nil {
+			return noop.Float64Histogram{}
+		}
+		return h
+	}
+	s.serverDuration = histogram(genaiconv.NewServerRequestDuration)
+	s.serverTTFT = histogram(genaiconv.NewServerTimeToFirstToken)
+	s.serverPerToken = histogram(genaiconv.NewServerTimePerOutputToken)
+	s.clientDuration = histogram(genaiconv.NewClientInferenceDuration)
+	s.clientFirstChunk = histogram(genaiconv.NewClientInferenceTimeToFirstChunk)
+	s.clientPerChunk = histogram(genaiconv.NewClientInferenceTimePerOutputChunk)
+	s.ttft = histogram(semconv.NewGenAITimeToFirstToken)
+	faults, err := semconv.NewGenAITelemetryFaults(m)
+	if err != nil {
+		otel.Handle(fmt.Errorf("genaitrace: %w", err))
+	}
+	if faults == nil {
+		faults = noop.Int64Counter{}
+	}
+	s.faults = faults
+	return s
+}
+
+// enabled reports whether any metric of an inference would be recorded.
+func (s *metrics) serverEnabled(ctx context.Context) bool {
+	return s.serverDuration.Enabled(ctx) || s.serverTTFT.Enabled(ctx) || s.serverPerToken.Enabled(ctx)
+}
+
+func (s *metrics) callEnabled(ctx context.Context) bool {
+	return s.clientDuration.Enabled(ctx) || s.clientFirstChunk.Enabled(ctx) ||
+		s.clientPerChunk.Enabled(ctx) || s.ttft.Enabled(ctx)
+}
+
+// dimensions are the attributes of a metric; empty ones are left out.
+type dimensions struct {
+	role                   string
+	operation, provider    string
+	model, responseModel   string
+	serverAddress, errType string
+	serverPort             int
+}
+
+// record prepares the options of a Record call, from a bounded cache.
+func (s *metrics) record(d dimensions) []metric.RecordOption {
+	d.operation = s.operations.dimension(d.operation)
+	d.provider = s.providers.dimension(d.provider)
+	d.model = s.models.dimension(d.model)
+	d.responseModel = s.models.dimension(d.responseModel)
+	if d.serverAddress = s.servers.dimension(d.serverAddress); d.serverAddress == other {
+		d.serverPort = 0
+	}
+	d.errType = s.errTypes.dimension(d.errType)
+
+	if cached, ok := s.options.Load(d); ok {
+		return cached.([]metric.RecordOption) //nolint:forcetypeassert // only this function stores
+	}
+	opts := []metric.RecordOption{metric.WithAttributeSet(d.set())}
+	if s.optionLen.Load() < maxOptions {
+		if _, loaded := s.options.LoadOrStore(d, opts); !loaded {
+			s.optionLen.Add(1)
+		}
+	}
+	return opts
+}
+
+func (d dimensions) set() attribute.Set {
+	attrs := make([]attribute.KeyValue, 0, 8)
+	for _, a := range [...]struct {
+		key   attribute.Key
+		value string
+	}{
+		{semconv.GenAISpanRoleKey, d.role},
+		{genaiconv.OperationNameKey, d.operation},
+		{genaiconv.ProviderNameKey, d.provider},
+		{genaiconv.RequestModelKey, d.model},
+		{genaiconv.ResponseModelKey, d.responseModel},
+		{otelsemconv.ServerAddressKey, d.serverAddress},
+		{otelsemconv.ErrorTypeKey, d.errType},
+	} {
+		if a.value != "" {
+			attrs = append(attrs, a.key.String(a.value))
+		}
+	}
+	if d.serverPort > 0 {
+		attrs = append(attrs, otelsemconv.ServerPort(d.serverPort))
+	}
+	return attribute.NewSet(attrs...)
+}
+
+const faultKinds = 6
+
+// faultIndex numbers the kinds of faults.
+func faultIndex(kind semconv.GenAIFaultAttr) int {
+	switch kind {
+	case semconv.GenAIFaultArrival:
+		return 1
+	case semconv.GenAIFaultCount:
+		return 2
+	case semconv.GenAIFaultTime:
+		return 3
+	case semconv.GenAIFaultParse:
+		return 4
+	case semconv.GenAIFaultPanic:
+		return 5
+	case semconv.GenAIFaultInstrument:
+	}
+	return 0
+}
+
+// fault counts an input that had to be dropped, and reports the first one of
+// each kind to [otel.Handle].
+func (s *metrics) fault(ctx context.Context, kind semconv.GenAIFaultAttr, err error) {
+	s.faults.Add(ctx, 1, metric.WithAttributes(semconv.GenAIFault(kind)))
+	if s.reported[faultIndex(kind)].CompareAndSwap(false, true) {
+		otel.Handle(fmt.Errorf("genaitrace: %w (reported once; further ones are counted in %s)",
+			err, semconv.GenAITelemetryFaultsName))
+	}
+}

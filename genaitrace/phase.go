@@ -1,0 +1,244 @@
+package genaitrace
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/genaitrace/otelgenai/semconv"
+)
+
+// A Phase is one step of an [Inference] with a span of its own. Its methods are
+// safe for concurrent use, do nothing on a nil Phase, and do nothing after its
+// end.
+type Phase struct {
+	inf    *Inference
+	span   trace.Span
+	kind   *phaseKind
+	start  int64   // since arrival
+	decode *Decode // that embeds this phase, if any
+	ended  bool    // guarded by inf.mu
+}
+
+// phaseKind is what tells one phase from another.
+type phaseKind struct {
+	name     string
+	role     semconv.GenAISpanRoleAttr
+	part     part
+	duration attribute.Key // the house key that repeats the span's duration
+}
+
+var (
+	queuePhase       = phaseKind{semconv.SpanQueueWait, semconv.GenAISpanRoleQueue, partQueue, semconv.LLMQueueWaitMsKey}
+	tokenizePhase    = phaseKind{semconv.SpanTokenizerEncode, semconv.GenAISpanRoleTokenize, partTokenize, ""}
+	schedulePhase    = phaseKind{semconv.SpanSchedulerDispatch, semconv.GenAISpanRoleSchedule, partSchedule, ""}
+	prefillPhase     = phaseKind{semconv.SpanInferencePrefill, semconv.GenAISpanRolePrefill, partPrefill, semconv.AIPrefillDurationMsKey}
+	decodePhase      = phaseKind{semconv.SpanInferenceDecode, semconv.GenAISpanRoleDecode, partCount, semconv.AIDecodeDurationMsKey}
+	postprocessPhase = phaseKind{semconv.SpanInferencePostprocess, semconv.GenAISpanRolePostprocess, partCount, ""}
+)
+
+// StartQueue starts the wait for the scheduler (queue.wait).
+func (inf *Inference) StartQueue(ctx context.Context) (context.Context, *Phase) {
+	return inf.startPhase(ctx, &queuePhase, nil, nil)
+}
+
+// StartTokenize starts the tokenizer's work (tokenizer.encode).
+func (inf *Inference) StartTokenize(ctx context.Context) (context.Context, *Phase) {
+	return inf.startPhase(ctx, &tokenizePhase, nil, nil)
+}
+
+// StartSchedule starts the scheduler's dispatch (scheduler.dispatch).
+func (inf *Inference) StartSchedule(ctx context.Context) (context.Context, *Phase) {
+	return inf.startPhase(ctx, &schedulePhase, nil, nil)
+}
+
+// StartPrefill starts the forward passes over the prompt (inference.prefill).
+// End it when the first output token is computed.
+func (inf *Inference) StartPrefill(ctx context.Context, prompt Prompt) (context.Context, *Phase) {
+	if inf == nil {
+		return ctx, nil
+	}
+	attrs := make([]attribute.KeyValue, 0, 5)
+	switch tokens, cached := prompt.Tokens, prompt.Cached; {
+	case tokens < 0 || cached < 0 || tokens > 0 && cached > tokens:
+		inf.t.metrics.fault(ctx, semconv.GenAIFaultCount, errCount)
+	case cached > 0:
+		attrs = append(attrs, semconv.AITokensCached(cached), semconv.AIKVCacheHit(true))
+		if tokens > 0 {
+			attrs = append(attrs, semconv.AIKVCacheHitRatio(float64(cached)/float64(tokens)))
+		}
+		fallthrough
+	default:
+		if tokens > 0 {
+			attrs = append(attrs, semconv.AITokensInput(tokens))
+		}
+	}
+	return inf.startPhase(ctx, &prefillPhase, attrs, nil)
+}
+
+// StartPostprocess starts the work on the output (inference.postprocess).
+func (inf *Inference) StartPostprocess(ctx context.Context) (context.Context, *Phase) {
+	return inf.startPhase(ctx, &postprocessPhase, nil, nil)
+}
+
+// StartDecode starts token by token generation (inference.decode).
+func (inf *Inference) StartDecode(ctx context.Context) (context.Context, *Decode) {
+	if inf == nil {
+		return ctx, nil
+	}
+	d := &Decode{}
+	d.clock.start(inf.base, inf.after)
+	ctx, p := inf.startPhase(ctx, &decodePhase, nil, &d.Phase)
+	if p == nil {
+		return ctx, nil
+	}
+	p.decode = d
+	return ctx, d
+}
+
+// startPhase starts a phase, in the place that use points to where it is not
+// nil. Its parent is always the inference's span, whatever span ctx carries: a
+// ctx that is threaded through prefill and decode must not nest them.
+func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, attrs []attribute.KeyValue, use *Phase) (context.Context, *Phase) {
+	if inf == nil {
+		return ctx, nil
+	}
+	inf.mu.Lock()
+	ended := inf.ended
+	inf.mu.Unlock()
+	if ended {
+		return ctx, nil
+	}
+	start := inf.now()
+	span := noSpan
+	if inf.span.IsRecording() {
+		if trace.SpanFromContext(ctx) != inf.span {
+			ctx = trace.ContextWithSpan(ctx, inf.span)
+		}
+		attrs = append(attrs, semconv.GenAISpanRole(kind.role))
+		ctx, span = inf.t.tracer.Start(ctx, kind.name, trace.WithAttributes(attrs...))
+	}
+
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if inf.ended {
+		span.End()
+		return ctx, nil
+	}
+	p := use
+	switch {
+	case p != nil:
+	case inf.phases < len(inf.firstPhase):
+		p = &inf.firstPhase[inf.phases]
+		inf.phases++
+	default:
+		p = &Phase{}
+	}
+	p.inf, p.span, p.kind, p.start = inf, span, kind, start
+	inf.open = append(inf.open, p)
+	return ctx, p
+}
+
+// Span returns the span of the phase.
+func (p *Phase) Span() trace.Span {
+	if p == nil {
+		return noSpan
+	}
+	return p.span
+}
+
+// SetAttributes adds attributes to the span.
+func (p *Phase) SetAttributes(attrs ...attribute.KeyValue) {
+	if p != nil {
+		p.span.SetAttributes(attrs...)
+	}
+}
+
+// SetInputTokens notes the length of the prompt, once the tokenizer knows it.
+// Zero and negative counts are unknown.
+func (p *Phase) SetInputTokens(n int) {
+	if p != nil && n > 0 {
+		p.span.SetAttributes(semconv.AITokensInput(n))
+	}
+}
+
+// End ends the phase well.
+func (p *Phase) End() { p.close(nil, 0, time.Time{}) }
+
+// EndAt is End at a given time; a zero time, or one in the future, means now,
+// and a time before the start is dropped and counted as a fault.
+func (p *Phase) EndAt(t time.Time) { p.close(nil, 0, t) }
+
+// Fail ends the phase with an error; see [Inference.Fail].
+func (p *Phase) Fail(err error) { p.close(err, 0, time.Time{}) }
+
+// EndErr is for defer; see [Inference.EndErr].
+func (p *Phase) EndErr(err *error) {
+	if r := recover(); r != nil {
+		p.close(nil, panicked, time.Time{})
+		panic(r)
+	}
+	if err == nil {
+		p.End()
+		return
+	}
+	p.Fail(*err)
+}
+
+func (p *Phase) close(err error, flag endFlag, at time.Time) {
+	if p == nil {
+		return
+	}
+	how, errType, err := judge(p.inf.ctx, err, flag)
+	p.finish(how, errType, err, at)
+}
+
+// finish ends the span once and tells the inference when the phase ran.
+func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
+	inf := p.inf
+	inf.mu.Lock()
+	if p.ended {
+		inf.mu.Unlock()
+		return
+	}
+	p.ended = true
+	end, at, sane := endTime(at, p.start, inf.base, inf.after)
+	for i, o := range inf.open {
+		if o == p {
+			inf.open = append(inf.open[:i:i], inf.open[i+1:]...)
+			break
+		}
+	}
+	if sane && len(inf.intervals) < maxPhases {
+		inf.intervals = append(inf.intervals, interval{p.kind.part, p.start, end})
+	}
+	var stats *clockStats
+	if p.decode != nil {
+		stats = p.decode.collect(inf)
+	}
+	inf.mu.Unlock()
+
+	if !sane {
+		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	}
+	if p.span.IsRecording() {
+		attrs := make([]attribute.KeyValue, 0, 8)
+		if p.kind.duration != "" && sane {
+			attrs = append(attrs, p.kind.duration.Float64(ms(end-p.start)))
+		}
+		if stats != nil {
+			attrs = p.decode.describe(attrs, stats)
+		}
+		if errType != "" {
+			attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))
+		}
+		if len(attrs) > 0 {
+			p.span.SetAttributes(attrs...)
+		}
+		setStatus(p.span, how, err)
+	}
+	endSpan(p.span, at)
+}

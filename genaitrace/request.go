@@ -1,0 +1,186 @@
+package genaitrace
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+)
+
+// A Request holds what is known of a model call when it starts. Zero values are
+// unknown and leave no attribute.
+type Request struct {
+	// Operation is what the model is asked to do; zero means chat.
+	Operation genaiconv.OperationNameAttr
+	// Provider is who serves the model, for example "vllm". The conventions
+	// require it; zero leaves it out.
+	Provider genaiconv.ProviderNameAttr
+	// Model is the model that the request asks for.
+	Model string
+	// ModelVersion is the version or revision of the model that runs.
+	ModelVersion string
+	// RequestID identifies the request inside the service.
+	RequestID string
+	// Stream says that the answer is streamed.
+	Stream bool
+	// MaxTokens is the largest number of tokens to generate.
+	MaxTokens int
+	// Temperature and TopP are the sampling settings of the request.
+	Temperature, TopP *float64
+	// ServerAddress and ServerPort say where a caller sends the request.
+	ServerAddress string
+	ServerPort    int
+	// Arrived is when the request reached this process: every time of this
+	// operation counts from there. Zero means the time that a server
+	// middleware put into the context ([ContextWithArrival]), else now.
+	// A time in the future, or more than a day ago, counts as unknown.
+	Arrived time.Time
+}
+
+// operation is never empty.
+func (r *Request) operation() genaiconv.OperationNameAttr {
+	if r.Operation == "" {
+		return genaiconv.OperationNameChat
+	}
+	return r.Operation
+}
+
+// clean bounds every string of the request.
+func (r *Request) clean() {
+	r.Operation = genaiconv.OperationNameAttr(clean(string(r.operation()), maxName))
+	r.Provider = genaiconv.ProviderNameAttr(clean(string(r.Provider), maxName))
+	r.Model = clean(r.Model, maxName)
+	r.ModelVersion = clean(r.ModelVersion, maxName)
+	r.RequestID = clean(r.RequestID, maxName)
+	r.ServerAddress = clean(r.ServerAddress, maxName)
+}
+
+// appendStart appends what samplers should see, and everything else that is
+// known at the start.
+func (r *Request) appendStart(attrs []attribute.KeyValue) []attribute.KeyValue {
+	attrs = append(attrs,
+		semconv.GenAISpanRole(semconv.GenAISpanRoleInference),
+		genaiconv.OperationName(r.Operation))
+	return r.appendFacts(attrs)
+}
+
+// appendFacts appends every known fact but the operation.
+func (r *Request) appendFacts(attrs []attribute.KeyValue) []attribute.KeyValue {
+	if r.Provider != "" {
+		attrs = append(attrs, genaiconv.ProviderName(r.Provider))
+	}
+	if r.Model != "" {
+		attrs = append(attrs, genaiconv.RequestModel(r.Model))
+	}
+	if r.ServerAddress != "" {
+		attrs = append(attrs, otelsemconv.ServerAddress(r.ServerAddress))
+		if r.ServerPort > 0 {
+			attrs = append(attrs, otelsemconv.ServerPort(r.ServerPort))
+		}
+	}
+	if r.ModelVersion != "" {
+		attrs = append(attrs, semconv.AIModelVersion(r.ModelVersion))
+	}
+	if r.RequestID != "" {
+		attrs = append(attrs, semconv.GenAIRequestID(r.RequestID))
+	}
+	if r.Stream {
+		attrs = append(attrs, genaiconv.RequestStream(true))
+	}
+	if r.MaxTokens > 0 {
+		attrs = append(attrs, genaiconv.RequestMaxTokens(r.MaxTokens))
+	}
+	if r.Temperature != nil {
+		attrs = append(attrs, genaiconv.RequestTemperature(*r.Temperature))
+	}
+	if r.TopP != nil {
+		attrs = append(attrs, genaiconv.RequestTopP(*r.TopP))
+	}
+	return attrs
+}
+
+// A Prompt holds what the engine knows of a prompt when prefill starts. Zero
+// values are unknown.
+type Prompt struct {
+	// Tokens is the length of the prompt, cached tokens included.
+	Tokens int
+	// Cached is how many of them the KV cache held.
+	Cached int
+}
+
+// Usage holds token counts. A nil field is unknown and leaves no attribute; use
+// new(n) for a known one. Negative counts are dropped and counted as faults.
+type Usage struct {
+	// InputTokens is the length of the prompt, cached tokens included.
+	InputTokens *int
+	// OutputTokens is what was generated, reasoning included.
+	OutputTokens *int
+	// CachedTokens is the part of InputTokens that a cache held.
+	CachedTokens *int
+	// CacheWriteTokens is the part of InputTokens that was written to a cache.
+	CacheWriteTokens *int
+	// ReasoningTokens is the part of OutputTokens spent on reasoning.
+	ReasoningTokens *int
+}
+
+// merge takes over what is known in u and reports whether each count is sane.
+func (have *usage) merge(u Usage) (sane bool) {
+	sane = true
+	for _, f := range []struct {
+		from *int
+		to   *count
+	}{
+		{u.InputTokens, &have.input},
+		{u.OutputTokens, &have.output},
+		{u.CachedTokens, &have.cached},
+		{u.CacheWriteTokens, &have.cacheWrite},
+		{u.ReasoningTokens, &have.reasoning},
+	} {
+		switch {
+		case f.from == nil:
+		case *f.from < 0:
+			sane = false
+		default:
+			*f.to = count{n: *f.from, known: true}
+		}
+	}
+	return sane
+}
+
+// usage is Usage by value, so that handles hold no pointers of the caller.
+type usage struct {
+	input, output, cached, cacheWrite, reasoning count
+}
+
+type count struct {
+	n     int
+	known bool
+}
+
+// appendTo appends the counts: under their official keys, or, where an outer
+// span of the same trace carries those, under the house keys. Backends add up
+// gen_ai.usage.*, so one model call writes it once.
+func (have *usage) appendTo(attrs []attribute.KeyValue, inner bool) []attribute.KeyValue {
+	for _, f := range [...]struct {
+		count
+		official, house attribute.Key
+	}{
+		{have.input, genaiconv.UsageInputTokensKey, semconv.AITokensInputKey},
+		{have.output, genaiconv.UsageOutputTokensKey, semconv.AITokensOutputKey},
+		{have.cached, genaiconv.UsageCacheReadInputTokensKey, semconv.AITokensCachedKey},
+		{have.cacheWrite, genaiconv.UsageCacheWriteInputTokensKey, semconv.AITokensCacheWriteKey},
+		{have.reasoning, genaiconv.UsageReasoningOutputTokensKey, semconv.AITokensReasoningKey},
+	} {
+		switch {
+		case !f.known:
+		case inner:
+			attrs = append(attrs, f.house.Int(f.n))
+		default:
+			attrs = append(attrs, f.official.Int(f.n))
+		}
+	}
+	return attrs
+}

@@ -1,0 +1,151 @@
+package genaitrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/genaitrace/otelgenai/propagation"
+	"github.com/genaitrace/otelgenai/semconv"
+)
+
+// ScopeName is the name of the instrumentation scope of every span and metric
+// that this package makes.
+const ScopeName = "github.com/genaitrace/otelgenai/genaitrace"
+
+// maxQueueTime bounds how long before now an arrival may lie. An older one is
+// a broken clock or a zero value rather than a fact.
+const maxQueueTime = 24 * time.Hour
+
+// A Tracer starts the spans of inference services and of their callers, and
+// records their metrics. Make one a process with [New] and share it: it is safe
+// for concurrent use. The methods of a nil Tracer start nothing.
+type Tracer struct {
+	tracer  trace.Tracer
+	metrics *metrics
+	models  bounded // models that may appear in span names
+}
+
+type config struct {
+	tracerProvider trace.TracerProvider
+	meterProvider  metric.MeterProvider
+}
+
+// An Option configures [New].
+type Option interface{ apply(config) config }
+
+type optionFunc func(config) config
+
+func (f optionFunc) apply(c config) config { return f(c) }
+
+// WithTracerProvider sets where spans go. Default, and where tp is nil: the
+// global provider at the time of [New].
+func WithTracerProvider(tp trace.TracerProvider) Option {
+	return optionFunc(func(c config) config {
+		if tp != nil {
+			c.tracerProvider = tp
+		}
+		return c
+	})
+}
+
+// WithMeterProvider sets where metrics go. Default, and where mp is nil: the
+// global provider at the time of [New].
+func WithMeterProvider(mp metric.MeterProvider) Option {
+	return optionFunc(func(c config) config {
+		if mp != nil {
+			c.meterProvider = mp
+		}
+		return c
+	})
+}
+
+// New makes a Tracer. It cannot fail: a metric instrument that the provider
+// refuses is reported through [otel.Handle] and left out.
+func New(opts ...Option) *Tracer {
+	c := config{}
+	for _, o := range opts {
+		if o != nil {
+			c = o.apply(c)
+		}
+	}
+	if c.tracerProvider == nil {
+		c.tracerProvider = otel.GetTracerProvider()
+	}
+	if c.meterProvider == nil {
+		c.meterProvider = otel.GetMeterProvider()
+	}
+	return &Tracer{
+		tracer:  c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(Version)),
+		metrics: newMetrics(c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version))),
+	}
+}
+
+type contextKey int
+
+const (
+	arrivalKey contextKey = iota
+	callKey
+)
+
+// ContextWithArrival notes when the request that ctx belongs to reached this
+// process. Server middleware calls it, so that every TTFT below counts from
+// there.
+func ContextWithArrival(ctx context.Context, at time.Time) context.Context {
+	return context.WithValue(ctx, arrivalKey, at)
+}
+
+// ArrivalFromContext returns what [ContextWithArrival] noted.
+func ArrivalFromContext(ctx context.Context) (at time.Time, ok bool) {
+	at, ok = ctx.Value(arrivalKey).(time.Time)
+	return at, ok
+}
+
+var errArrival = errors.New("arrival time in the future or more than 24 h ago: counting from the start of the operation")
+
+// arrival is the time that everything counts from, and a clock reading now.
+func (t *Tracer) arrival(ctx context.Context, given time.Time) (arrived, now time.Time) {
+	now = time.Now()
+	if given.IsZero() {
+		given, _ = ArrivalFromContext(ctx)
+	}
+	if given.IsZero() {
+		return now, now
+	}
+	if age := now.Sub(given); age < 0 || age > maxQueueTime {
+		t.metrics.fault(ctx, semconv.GenAIFaultArrival, fmt.Errorf("request: %w", errArrival))
+		return now, now
+	}
+	return given, now
+}
+
+// spanName is "{operation} {model}", or the operation alone once this process
+// has named too many models.
+func (t *Tracer) spanName(operation, model string) string {
+	if model == "" || !t.models.admits(model) {
+		return operation
+	}
+	return operation + " " + model
+}
+
+// isInner reports whether an outer span of the same trace already carries the
+// official usage keys: the caller's middleware marked the tracestate, or a live
+// [Call] of this process is around.
+func isInner(ctx context.Context) bool {
+	return propagation.HasCallerMark(trace.SpanContextFromContext(ctx)) || CallFromContext(ctx) != nil
+}
+
+// noSpan is what handles hold where no span records.
+var noSpan = trace.SpanFromContext(context.Background())
+
+// startOptions keeps the attributes of a span's start and the two options that
+// carry them in one allocation.
+func startOptions(kind trace.SpanKind, attrs []attribute.KeyValue) []trace.SpanStartOption {
+	return []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attrs...)}
+}

@@ -1,0 +1,22 @@
+// Package genaihttp attaches tracing to the HTTP side of a GenAI service in one
+// line each:
+//
+//	http.Handle("/", genaihttp.NewHandler(gateway))
+//
+//	client := openai.NewClient(option.WithHTTPClient(&http.Client{
+//		Transport: genaihttp.NewTransport(http.DefaultTransport),
+//	}))
+//
+// [NewHandler] makes the SERVER span of a gateway and reads the time to first
+// token from the server-sent events that the handler writes. [NewTransport]
+// makes the CLIENT span of a model call ("chat {model}") and reads the stream
+// as it passes: first chunk, time to first token, usage, finish reasons, errors
+// inside a 200 answer, and how the stream ended. Both end their span exactly
+// once, however the stream dies.
+//
+// The bytes that pass are never changed, held back or kept, and no content of
+// prompts or answers is recorded. Flush, http.ResponseController, Hijack and
+// io.ReaderFrom work through the handler as without it. Providers come by
+// option and default to the OpenTelemetry globals; propagation defaults to W3C
+// Trace Context and baggage. Inside otelhttp's handler, ours is its child.
+package genaihttp

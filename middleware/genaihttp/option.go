@@ -1,0 +1,108 @@
+package genaihttp
+
+import (
+	"strings"
+
+	"go.opentelemetry.io/otel/metric"
+	otelprop "go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/propagation"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+)
+
+type config struct {
+	tracer      []genaitrace.Option
+	propagators otelprop.TextMapPropagator
+	public      bool
+	trusted     map[string]bool
+	provider    genaiconv.ProviderNameAttr
+}
+
+// An Option configures [NewHandler] and [NewTransport].
+type Option interface{ apply(config) config }
+
+type optionFunc func(config) config
+
+func (f optionFunc) apply(c config) config { return f(c) }
+
+func newConfig(opts []Option) config {
+	c := config{propagators: propagation.New(), provider: genaiconv.ProviderNameOpenAI}
+	for _, o := range opts {
+		if o != nil {
+			c = o.apply(c)
+		}
+	}
+	return c
+}
+
+// WithTracerProvider sets where spans go. Default, and where tp is nil: the
+// global provider.
+func WithTracerProvider(tp trace.TracerProvider) Option {
+	return optionFunc(func(c config) config {
+		c.tracer = append(c.tracer, genaitrace.WithTracerProvider(tp))
+		return c
+	})
+}
+
+// WithMeterProvider sets where metrics go. Default, and where mp is nil: the
+// global provider.
+func WithMeterProvider(mp metric.MeterProvider) Option {
+	return optionFunc(func(c config) config {
+		c.tracer = append(c.tracer, genaitrace.WithMeterProvider(mp))
+		return c
+	})
+}
+
+// WithPropagators sets which headers are read and written. Default, and where
+// p is nil: W3C Trace Context and baggage.
+func WithPropagators(p otelprop.TextMapPropagator) Option {
+	return optionFunc(func(c config) config {
+		if p != nil {
+			c.propagators = p
+		}
+		return c
+	})
+}
+
+// WithPublicEndpoint tells the handler that strangers can call it: it starts a
+// new trace, links to the caller's span, and drops the caller's baggage and
+// sampling decision. Default: callers are trusted. It means nothing to the
+// transport.
+func WithPublicEndpoint() Option {
+	return optionFunc(func(c config) config {
+		c.public = true
+		return c
+	})
+}
+
+// WithTrustedHosts names hosts, without a port, that the transport may send the
+// full context to: tracestate and baggage. Loopback and private addresses and
+// names without a dot or under .local, .internal and .localhost are trusted
+// anyway; every other host gets traceparent alone. It means nothing to the
+// handler.
+func WithTrustedHosts(hosts ...string) Option {
+	return optionFunc(func(c config) config {
+		trusted := make(map[string]bool, len(c.trusted)+len(hosts))
+		for h := range c.trusted {
+			trusted[h] = true
+		}
+		for _, h := range hosts {
+			trusted[strings.ToLower(h)] = true
+		}
+		c.trusted = trusted
+		return c
+	})
+}
+
+// WithProvider sets gen_ai.provider.name of the transport's spans. Default:
+// openai, which by the conventions also stands for servers that speak its API.
+func WithProvider(name genaiconv.ProviderNameAttr) Option {
+	return optionFunc(func(c config) config {
+		if name != "" {
+			c.provider = name
+		}
+		return c
+	})
+}

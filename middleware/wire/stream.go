@@ -1,0 +1,113 @@
+package wire
+
+import (
+	"errors"
+	"io"
+
+	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/semconv"
+)
+
+// A Stream observes the body of one streamed response for a call. Push and End
+// are for one goroutine.
+type Stream struct {
+	call  *genaitrace.Call
+	sse   sse
+	chat  chat
+	ended bool
+	event func([]byte)
+}
+
+// NewStream returns an observer that reports to call.
+func NewStream(call *genaitrace.Call) *Stream {
+	s := &Stream{call: call}
+	s.event = func(data []byte) {
+		if kind, ok := s.chat.event(data); ok {
+			s.call.Chunk(kind)
+		}
+	}
+	return s
+}
+
+// Push takes the bytes that follow in the stream, split anywhere. It keeps no
+// reference to p.
+func (s *Stream) Push(p []byte) {
+	if !s.ended {
+		s.sse.push(p, s.event)
+	}
+}
+
+// Done reports whether the stream said that it is complete: its end mark came.
+func (s *Stream) Done() bool { return s.chat.done }
+
+// End reports to the call what the stream told: response, usage, finish
+// reasons, how it ended. err is what ended the reading: nil or io.EOF where the
+// body ended, else what broke it. It does not end the call, and only the first
+// End counts.
+func (s *Stream) End(err error) {
+	clean := err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
+	s.end(clean, "")
+}
+
+// Abandon is End for a reader that went away before the stream's end; terminal
+// says why (client_cancelled, timeout). A stream that was complete, or whose
+// last piece of output had come, is not abandoned.
+func (s *Stream) Abandon(terminal semconv.GenAIStreamTerminalAttr) {
+	s.end(true, terminal)
+}
+
+func (s *Stream) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	if abandoned == "" {
+		if rest, ok := s.sse.finish(); ok && whole(rest) {
+			s.event(rest)
+		}
+	}
+	c := &s.chat
+	c.report(s.call)
+	terminal := c.terminal(clean)
+	switch terminal {
+	case semconv.GenAIStreamTerminalTruncated, semconv.GenAIStreamTerminalEOF:
+		if abandoned != "" {
+			terminal = abandoned
+		}
+	}
+	s.call.SetTerminal(terminal)
+	if s.sse.dropped > 0 {
+		s.call.Fault(semconv.GenAIFaultParse, errTooLong)
+	}
+}
+
+var errTooLong = errors.New("stream: event longer than 1 MiB not read")
+
+// report hands over what does not depend on how the stream ended.
+func (c *chat) report(call *genaitrace.Call) {
+	call.SetResponse(c.id, c.model)
+	if c.usage.CachedTokens == nil {
+		c.usage.CachedTokens = c.cacheRead
+	}
+	call.SetUsage(c.usage)
+	if reasons := c.reasons(); len(reasons) > 0 {
+		call.SetFinish(reasons...)
+	}
+	if c.failed {
+		call.SetErrorType(c.errType)
+	}
+}
+
+// ReadBody reports what a whole JSON answer tells: response, usage, finish
+// reasons, the type of an error. status is the HTTP status.
+func ReadBody(call *genaitrace.Call, body []byte, status int) {
+	var c chat
+	c.body(body)
+	c.report(call)
+	switch {
+	case status >= 400:
+		call.SetTerminal(semconv.GenAIStreamTerminalHTTPError)
+	case c.failed:
+		call.SetTerminal(semconv.GenAIStreamTerminalError)
+	}
+}
