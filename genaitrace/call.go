@@ -74,7 +74,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 		return ctx, nil
 	}
 	req.clean()
-	arrived, now := startOfCall(t, ctx, req.Arrived)
+	arrived, now := t.sent(ctx, req.Arrived)
 	inner := isInner(ctx)
 	attrs := req.appendStart(make([]attribute.KeyValue, 0, 12))
 	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), startOptions(trace.SpanKindClient, attrs)...)
@@ -86,9 +86,9 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	return context.WithValue(ctx, callKey, c), c
 }
 
-// startOfCall is when the request was sent: what the caller gives, else now. A
+// sent is when the request was sent: what the caller gives, else now. A
 // server's arrival time in ctx belongs to another operation.
-func startOfCall(t *Tracer, ctx context.Context, given time.Time) (sent, now time.Time) {
+func (t *Tracer) sent(ctx context.Context, given time.Time) (sent, now time.Time) {
 	if given.IsZero() {
 		now = time.Now()
 		return now, now
@@ -131,7 +131,7 @@ func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.
 	}
 	r := Request{Operation: req.Operation, Arrived: req.Arrived}
 	r.clean()
-	arrived, now := startOfCall(t, ctx, req.Arrived)
+	arrived, now := t.sent(ctx, req.Arrived)
 	attrs := append(make([]attribute.KeyValue, 0, len(req.Attributes)+1),
 		semconv.GenAISpanRole(semconv.GenAISpanRoleGateway))
 	attrs = append(attrs, req.Attributes...)

@@ -41,6 +41,7 @@ type recording struct {
 	provider *sdktrace.TracerProvider
 	recorder *tracetest.SpanRecorder
 	reader   *sdkmetric.ManualReader
+	meters   *sdkmetric.MeterProvider
 	started  atomic.Int64
 	ended    atomic.Int64
 }
@@ -55,10 +56,8 @@ func record(t testing.TB, opts ...sdktrace.TracerProviderOption) *recording {
 		sdktrace.WithSpanProcessor(countingProcessor{r}),
 	}, opts...)
 	r.provider = sdktrace.NewTracerProvider(opts...)
-	r.Tracer = genaitrace.New(
-		genaitrace.WithTracerProvider(r.provider),
-		genaitrace.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(r.reader))),
-	)
+	r.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(r.reader))
+	r.Tracer = genaitrace.New(genaitrace.WithTracerProvider(r.provider), genaitrace.WithMeterProvider(r.meters))
 	t.Cleanup(func() {
 		assert.Equal(t, r.started.Load(), r.ended.Load(), "spans started and ended")
 		if t.Failed() {
@@ -188,6 +187,15 @@ func (r *recording) once(name string) float64 {
 	p := r.point(name)
 	require.Equal(r.t, uint64(1), p.Count, "values of %s", name)
 	return p.Sum
+}
+
+// total returns how many values a histogram has over all its points.
+func (r *recording) total(name string) (n int) {
+	r.t.Helper()
+	for _, p := range r.points(name) {
+		n += int(p.Count)
+	}
+	return n
 }
 
 func (r *recording) metric(name string) (metricdata.Metrics, bool) {

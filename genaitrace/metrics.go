@@ -41,8 +41,8 @@ const maxOptions = 1000
 
 func newMetrics(m metric.Meter) *metrics {
 	s := &metrics{}
-	histogram := func(make func(metric.Meter, ...metric.Float64HistogramOption) (metric.Float64Histogram, error)) metric.Float64Histogram {
-		h, err := make(m)
+	histogram := func(create func(metric.Meter, ...metric.Float64HistogramOption) (metric.Float64Histogram, error)) metric.Float64Histogram {
+		h, err := create(m)
 		if err != nil {
 			otel.Handle(fmt.Errorf("genaitrace: %w", err))
 		}
@@ -100,7 +100,7 @@ func (s *metrics) record(d dimensions) []metric.RecordOption {
 	d.errType = s.errTypes.dimension(d.errType)
 
 	if cached, ok := s.options.Load(d); ok {
-		return cached.([]metric.RecordOption) //nolint:forcetypeassert // only this function stores
+		return cached.([]metric.RecordOption)
 	}
 	opts := []metric.RecordOption{metric.WithAttributeSet(d.set())}
 	if s.optionLen.Load() < maxOptions {

@@ -93,14 +93,14 @@ func partitionTTFT(intervals []interval, ttft int64) partition {
 // appendTo appends the parts that were observed. Without any, the rest would
 // say nothing that llm.ttft_ms does not.
 func (p *partition) appendTo(attrs []attribute.KeyValue) []attribute.KeyValue {
-	any := false
+	observed := false
 	for i, known := range p.known {
 		if known {
-			any = true
+			observed = true
 			attrs = append(attrs, partKeys[i].Float64(ms(p.parts[i])))
 		}
 	}
-	if any {
+	if observed {
 		attrs = append(attrs, semconv.GenAITTFTUnattributedMs(ms(p.unattributed)))
 	}
 	return attrs

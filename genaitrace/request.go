@@ -1,6 +1,7 @@
 package genaitrace
 
 import (
+	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -93,13 +94,19 @@ func (r *Request) appendFacts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	if r.MaxTokens > 0 {
 		attrs = append(attrs, genaiconv.RequestMaxTokens(r.MaxTokens))
 	}
-	if r.Temperature != nil {
+	if isFinite(r.Temperature) {
 		attrs = append(attrs, genaiconv.RequestTemperature(*r.Temperature))
 	}
-	if r.TopP != nil {
+	if isFinite(r.TopP) {
 		attrs = append(attrs, genaiconv.RequestTopP(*r.TopP))
 	}
 	return attrs
+}
+
+// isFinite reports whether v is a known number that every exporter can write:
+// one NaN makes a JSON encoder drop a whole batch.
+func isFinite(v *float64) bool {
+	return v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0)
 }
 
 // A Prompt holds what the engine knows of a prompt when prefill starts. Zero

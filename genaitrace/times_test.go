@@ -14,13 +14,6 @@ import (
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
-// ttftParts are the shares of the time to first token, in the order that a
-// request meets them.
-var ttftParts = []struct {
-	name string
-	key  interface{ Defined() bool }
-}{}
-
 func TestEveryTimeOfAnInferenceIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := record(t)

@@ -16,9 +16,9 @@ func Example() {
 	bridge := propagation.New(propagation.WithTraceBin())
 
 	request := http.Header{}
-	request.Set("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-	request.Add("tracestate", "ot=th:8")
-	request.Add("tracestate", "vendor=x")
+	request.Set("Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	request.Add("Tracestate", "ot=th:8")
+	request.Add("Tracestate", "vendor=x")
 	ctx := bridge.Extract(context.Background(), propagation.HTTPHeader(request))
 
 	md := metadata.MD{}

@@ -27,6 +27,7 @@ func TestTheCallerMarkIsPutInFront(t *testing.T) {
 		{"empty sub-fields", "genai=;;x:1;", "genai=c:1;x:1"},
 		{"sub-fields that leave no room", "genai=x:1;y:" + strings.Repeat("v", 250), "genai=c:1;x:1"},
 		{"a sub-field that fills the room", "genai=y:" + strings.Repeat("v", 250), "genai=c:1;y:" + strings.Repeat("v", 250)},
+		{"a sub-field one too long for it", "genai=y:" + strings.Repeat("v", 251), "genai=c:1"},
 		{"already marked", "ot=th:8,genai=x:1;c:1", "ot=th:8,genai=x:1;c:1"},
 	}
 	for _, tt := range tests {

@@ -74,7 +74,10 @@ func TestTraceBinEncodesAllOfASpanContextButTheTracestate(t *testing.T) {
 		assert.Equal(t, sc.WithTraceState(trace.TraceState{}), got)
 	}
 
-	value := propagation.EncodeTraceBin(trace.SpanContext{})
+	value := propagation.EncodeTraceBin(extractW3C(benchTraceparent).WithTraceFlags(0xff))
+	assert.Equal(t, byte(0x03), value[28], "unknown flags are zero when written")
+
+	value = propagation.EncodeTraceBin(trace.SpanContext{})
 	_, ok := propagation.DecodeTraceBin(value[:])
 	assert.False(t, ok, "an invalid span context became a valid one")
 }

@@ -53,7 +53,9 @@ func TestTraceparentIsReadByTheRulesOfItsVersion(t *testing.T) {
 		{"trace id with a bad digit", "00-4bf92f3577b34da6a3ce929d0e0e473g-00f067aa0ba902b7-01", ""},
 		{"span id with a bad digit", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902 7-01", ""},
 		{"long trace id", "00-4bf92f3577b34da6a3ce929d0e0e47360-0f067aa0ba902b7-01", ""},
-		{"other separators", "00_" + ids + "_01", ""},
+		{"another first separator", "00_" + ids + "-01", ""},
+		{"another second separator", "00-" + strings.Replace(ids, "-", "_", 1) + "-01", ""},
+		{"another third separator", "00-" + ids + "_01", ""},
 		{"non-ASCII", "00-" + strings.Repeat("ü", 16) + "-00f067aa0ba902b7-01", ""},
 	}
 	for _, tt := range tests {
@@ -74,6 +76,7 @@ func TestTraceparentIsReadByTheRulesOfItsVersion(t *testing.T) {
 
 func TestATracestateLosesOnlyWhatCannotBeRead(t *testing.T) {
 	long := func(n int) string { return "z=" + strings.Repeat("v", n) }
+	longest := longestTraceState()
 	tests := []struct {
 		why    string
 		fields []string
@@ -95,7 +98,10 @@ func TestATracestateLosesOnlyWhatCannotBeRead(t *testing.T) {
 		{"tenant key", []string{"tenant@system=1"}, "tenant@system=1"},
 		{"33 members over two fields", []string{members(0, 20), members(20, 33)}, members(0, 32)},
 		{"the refused are not counted", []string{"A=1," + members(0, 33)}, members(0, 32)},
-		{"members behind a flood of refused ones", []string{"a=1" + strings.Repeat(",X", 100_000) + ",b=2"}, "a=1"},
+		{"a member behind 63 refused ones", []string{"a=1" + strings.Repeat(",X", 63) + ",b=2"}, "a=1,b=2"},
+		{"a member behind 64 refused ones", []string{"a=1" + strings.Repeat(",X", 64) + ",b=2"}, "a=1"},
+		{"the longest list", []string{longest}, longest},
+		{"the longest list and more", []string{longest + ",b=2", "c=3"}, longest},
 		{"one member of enormous length", []string{long(1 << 20)}, ""},
 		{"a list of enormous length", []string{"a=1," + strings.Repeat(",", 1<<20) + "b=2"}, "a=1"},
 	}
@@ -106,6 +112,15 @@ func TestATracestateLosesOnlyWhatCannotBeRead(t *testing.T) {
 			assert.Equal(t, tt.want, sc.TraceState().String())
 		})
 	}
+}
+
+// longestTraceState returns 32 members of 513 characters each.
+func longestTraceState() string {
+	list := make([]string, 32)
+	for i := range list {
+		list[i] = fmt.Sprintf("k%0255d=%s", i, strings.Repeat("v", 256))
+	}
+	return strings.Join(list, ",")
 }
 
 // members returns a tracestate of the members from to to-1.

@@ -54,7 +54,7 @@ func attach(ctx context.Context, resp *http.Response, call *genaitrace.Call, own
 	switch mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
 	case isEventStream(resp.Header):
 		b.stream = wire.NewStream(call)
-	case mediaType == "application/json" && resp.Header.Get("Content-Encoding") == "":
+	case mediaType == "application/json" && !isEncoded(resp.Header):
 		b.document = true
 	}
 	resp.Body = b
@@ -71,7 +71,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ended {
-		return n, err //nolint:wrapcheck // the body's own error
+		return n, err
 	}
 	b.reads++
 	switch {
@@ -83,12 +83,12 @@ func (b *body) Read(p []byte) (int, error) {
 	if err != nil {
 		b.end(err)
 	}
-	return n, err //nolint:wrapcheck // the body's own error
+	return n, err
 }
 
 func (b *body) Close() error {
 	b.finish(errClosed)
-	return b.ReadCloser.Close() //nolint:wrapcheck // the body's own error
+	return b.ReadCloser.Close()
 }
 
 var (
@@ -158,12 +158,14 @@ func (b *body) end(why error) {
 // terminal is how an abandoned body ended; "" for one that ended or broke.
 func (b *body) terminal(why error) semconv.GenAIStreamTerminalAttr {
 	switch {
+	case errors.Is(why, io.EOF):
+		return ""
 	case errors.Is(why, errIdle), errors.Is(why, context.DeadlineExceeded):
 		return semconv.GenAIStreamTerminalTimeout
+	case b.ctx.Err() != nil: // also where Close came first to notice
+		return abandoned(b.ctx)
 	case errors.Is(why, errClosed), errors.Is(why, context.Canceled):
 		return semconv.GenAIStreamTerminalClientCancelled
-	case b.ctx.Err() != nil && !errors.Is(why, io.EOF):
-		return abandoned(b.ctx)
 	}
 	return ""
 }

@@ -56,7 +56,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	rw := &writer{ResponseWriter: w, call: call}
+	rw := &writer{ResponseWriter: w, ctx: ctx, call: call}
 	defer func() {
 		panicked := recover()
 		if after := route(r); after != start && after != "" {
@@ -99,7 +99,7 @@ func finish(ctx context.Context, w *writer, panicked any) {
 	aborted := panicked == http.ErrAbortHandler //nolint:errorlint // net/http compares the same way
 	status := w.status
 	switch {
-	case status != 0:
+	case status != 0, w.hijacked:
 	case panicked == nil:
 		status = http.StatusOK // what net/http sends for a handler that wrote nothing
 	}

@@ -23,7 +23,7 @@ func peek(req *http.Request) (genaitrace.Request, bool) {
 	if err != nil {
 		return genaitrace.Request{}, false
 	}
-	defer copied.Close() //nolint:errcheck // a copy in memory
+	defer copied.Close()
 	start, _ := io.ReadAll(io.LimitReader(copied, maxRequest))
 	return wire.ReadRequest(start), true
 }
@@ -55,7 +55,7 @@ func (t *tee) Read(p []byte) (int, error) {
 		t.start = append(t.start, p[:min(n, room)]...)
 	}
 	t.mu.Unlock()
-	return n, err //nolint:wrapcheck // the body's own error
+	return n, err
 }
 
 // facts reads what was sent so far.

@@ -89,7 +89,7 @@ func (t *transport) send(req *http.Request, marked bool) (*http.Response, error)
 		req.Header = make(http.Header)
 	}
 	t.config.inject(req.Context(), req.URL, req.Header, marked)
-	return t.base.RoundTrip(req) //nolint:wrapcheck // the transport's own error
+	return t.base.RoundTrip(req)
 }
 
 func defaultPort(scheme string) int {

@@ -17,6 +17,11 @@ import (
 // and baggage are no business of.
 func (c *config) inject(ctx context.Context, target *url.URL, header http.Header, marked bool) {
 	if !c.trusts(target) {
+		for _, field := range c.propagators.Fields() {
+			if !strings.EqualFold(field, "traceparent") {
+				header.Del(field) // a proxy copies it from the request that it forwards
+			}
+		}
 		sc := trace.SpanContextFromContext(ctx).WithTraceState(trace.TraceState{})
 		ctx = trace.ContextWithSpanContext(ctx, sc)
 		propagation.W3C{}.Inject(ctx, propagation.HTTPHeader(header))

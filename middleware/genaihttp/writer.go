@@ -1,8 +1,11 @@
 package genaihttp
 
 import (
+	"bufio"
+	"context"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
@@ -14,9 +17,11 @@ import (
 type writer struct {
 	http.ResponseWriter
 
-	call   *genaitrace.Call
-	status int          // 0 until the header is out
-	stream *wire.Stream // nil where the response is not a stream of events
+	ctx      context.Context //nolint:containedctx // the request's
+	call     *genaitrace.Call
+	status   int          // 0 until the header is out
+	stream   *wire.Stream // nil where the response is not a stream of events
+	hijacked bool         // what is sent is the handler's own
 }
 
 // Unwrap is for http.ResponseController.
@@ -31,7 +36,7 @@ func (w *writer) WriteHeader(status int) {
 }
 
 func (w *writer) headerWritten(status int) {
-	if w.status != 0 {
+	if w.status != 0 || w.hijacked {
 		return
 	}
 	w.status = status
@@ -46,24 +51,49 @@ func (w *writer) Write(p []byte) (int, error) {
 	if w.stream != nil {
 		w.stream.Push(p[:n])
 	}
-	return n, err //nolint:wrapcheck // the server's own error
+	return n, err
 }
 
 func (w *writer) WriteString(s string) (int, error) {
 	if w.headerWritten(http.StatusOK); w.stream != nil {
 		return w.Write([]byte(s))
 	}
-	return io.WriteString(w.ResponseWriter, s) //nolint:wrapcheck // the server's own error
+	return io.WriteString(w.ResponseWriter, s)
 }
 
 // isEventStream reports whether a body is server-sent events that can be read:
 // a content encoding hides them.
 func isEventStream(h http.Header) bool {
-	if e := h.Get("Content-Encoding"); e != "" && e != "identity" {
+	if isEncoded(h) {
 		return false
 	}
 	mediaType, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	return mediaType == "text/event-stream"
+}
+
+func isEncoded(h http.Header) bool {
+	e := h.Get("Content-Encoding")
+	return e != "" && e != "identity"
+}
+
+// CloseNotify is what some frameworks call without looking whether it is there:
+// gin does in Context.Stream.
+func (w *writer) CloseNotify() <-chan bool {
+	if n, ok := w.ResponseWriter.(http.CloseNotifier); ok { //nolint:staticcheck // deprecated, and in use
+		return n.CloseNotify()
+	}
+	gone := make(chan bool, 1)
+	context.AfterFunc(w.ctx, func() { gone <- true })
+	return gone
+}
+
+// Push is HTTP/2 server push; where there is none it says so, as its contract
+// has it.
+func (w *writer) Push(target string, opts *http.PushOptions) error {
+	if p, ok := w.ResponseWriter.(http.Pusher); ok {
+		return p.Push(target, opts)
+	}
+	return http.ErrNotSupported
 }
 
 // flusher, hijacker and readerFrom are offered where the server offers them,
@@ -75,37 +105,47 @@ func (f flusher) Flush() { _ = f.FlushError() }
 
 func (f flusher) FlushError() error {
 	f.w.headerWritten(http.StatusOK)
-	return http.NewResponseController(f.w.ResponseWriter).Flush() //nolint:wrapcheck // the server's own error
+	return http.NewResponseController(f.w.ResponseWriter).Flush()
+}
+
+type hijacker struct{ w *writer }
+
+func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, buf, err := h.w.ResponseWriter.(http.Hijacker).Hijack()
+	if err == nil {
+		h.w.hijacked = true
+	}
+	return conn, buf, err
 }
 
 type readerFrom struct{ w *writer }
 
 func (r readerFrom) ReadFrom(src io.Reader) (int64, error) {
 	if r.w.headerWritten(http.StatusOK); r.w.stream != nil {
-		return io.Copy(struct{ io.Writer }{r.w}, src) //nolint:wrapcheck // the server's own error
+		return io.Copy(struct{ io.Writer }{r.w}, src)
 	}
-	return r.w.ResponseWriter.(io.ReaderFrom).ReadFrom(src) //nolint:forcetypeassert,wrapcheck // wrap looked
+	return r.w.ResponseWriter.(io.ReaderFrom).ReadFrom(src)
 }
 
 // wrap returns w with the optional interfaces of the server's writer.
 func (w *writer) wrap() http.ResponseWriter {
 	_, canFlush := w.ResponseWriter.(http.Flusher)
-	hijacker, canHijack := w.ResponseWriter.(http.Hijacker)
+	_, canHijack := w.ResponseWriter.(http.Hijacker)
 	_, canRead := w.ResponseWriter.(io.ReaderFrom)
 	switch {
 	case canFlush && canHijack && canRead: // HTTP/1
 		return struct {
 			*writer
 			flusher
-			http.Hijacker
+			hijacker
 			readerFrom
-		}{w, flusher{w}, hijacker, readerFrom{w}}
+		}{w, flusher{w}, hijacker{w}, readerFrom{w}}
 	case canFlush && canHijack:
 		return struct {
 			*writer
 			flusher
-			http.Hijacker
-		}{w, flusher{w}, hijacker}
+			hijacker
+		}{w, flusher{w}, hijacker{w}}
 	case canFlush && canRead:
 		return struct {
 			*writer
@@ -120,14 +160,14 @@ func (w *writer) wrap() http.ResponseWriter {
 	case canHijack && canRead:
 		return struct {
 			*writer
-			http.Hijacker
+			hijacker
 			readerFrom
-		}{w, hijacker, readerFrom{w}}
+		}{w, hijacker{w}, readerFrom{w}}
 	case canHijack:
 		return struct {
 			*writer
-			http.Hijacker
-		}{w, hijacker}
+			hijacker
+		}{w, hijacker{w}}
 	case canRead:
 		return struct {
 			*writer

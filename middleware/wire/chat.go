@@ -17,7 +17,7 @@ type chat struct {
 	usage     genaitrace.Usage
 	cacheRead *int     // what llama.cpp tells beside its usage
 	finish    []string // by choice
-	known     bool // something of the dialect was seen
+	known     bool     // something of the dialect was seen
 	finished  bool
 	done      bool // the end mark came
 	failed    bool

@@ -11,45 +11,35 @@ import (
 // finding a few members, does not care. Nesting costs no stack.
 
 // members calls visit with each member of the object at b[i:]; start and end
-// bound the value. It returns the position after the object.
-func members(b []byte, i int, visit func(key []byte, start, end int)) int {
+// bound the value. It stops where the text is broken.
+func members(b []byte, i int, visit func(key []byte, start, end int)) {
 	i = space(b, i)
 	if i >= len(b) || b[i] != '{' {
-		return -1
+		return
 	}
 	i = space(b, i+1)
-	if i < len(b) && b[i] == '}' {
-		return i + 1
-	}
 	for i < len(b) && b[i] == '"' {
 		keyEnd := skipString(b, i)
 		if keyEnd < 0 {
-			return -1
+			return
 		}
 		key := b[i+1 : keyEnd-1]
 		i = space(b, keyEnd)
 		if i >= len(b) || b[i] != ':' {
-			return -1
+			return
 		}
 		start := space(b, i+1)
 		end := skipValue(b, start)
 		if end < 0 {
-			return -1
+			return
 		}
 		visit(key, start, end)
 		i = space(b, end)
-		if i >= len(b) {
-			return -1
-		}
-		if b[i] == '}' {
-			return i + 1
-		}
-		if b[i] != ',' {
-			return -1
+		if i >= len(b) || b[i] != ',' {
+			return
 		}
 		i = space(b, i+1)
 	}
-	return -1
 }
 
 // elements calls visit with the bounds of each element of the array at b[i:].
@@ -97,6 +87,8 @@ func skipString(b []byte, i int) int {
 	}
 }
 
+// skipValue returns the position after the member or element that starts at
+// b[i].
 func skipValue(b []byte, i int) int {
 	if i >= len(b) {
 		return -1
@@ -128,7 +120,7 @@ func skipValue(b []byte, i int) int {
 	for i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] > ' ' {
 		i++
 	}
-	if i == start {
+	if i == start || i == len(b) { // nothing, or cut: 12 may be the start of 128
 		return -1
 	}
 	return i

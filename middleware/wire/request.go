@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"strconv"
+	"encoding/json"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 )
@@ -31,10 +31,10 @@ func ReadRequest(body []byte) genaitrace.Request {
 	return r
 }
 
-func number(value []byte) *float64 {
-	f, err := strconv.ParseFloat(string(value), 64)
-	if err != nil {
+// number is the number that value holds; NaN and the like are none in JSON.
+func number(value []byte) (f *float64) {
+	if json.Unmarshal(value, &f) != nil {
 		return nil
 	}
-	return &f
+	return f
 }

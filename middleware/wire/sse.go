@@ -30,32 +30,37 @@ func (s *sse) push(p []byte, dispatch func(data []byte)) {
 	// the same p, which is how servers write. It is copied only if not.
 	var pending []byte
 	inPlace := false
+	lf := -1 // where the next LF of p stands, if at all: many CR may come before it
 	for len(p) > 0 {
 		if s.skipLF {
 			s.skipLF = false
 			if p[0] == '\n' {
-				p = p[1:]
+				p, lf = p[1:], -1
 				continue
 			}
 		}
-		end := bytes.IndexByte(p, '\n')
-		line := p
-		if end >= 0 {
-			line = p[:end]
+		if lf < 0 {
+			if lf = bytes.IndexByte(p, '\n'); lf < 0 {
+				lf = len(p)
+			}
 		}
-		if cr := bytes.IndexByte(line, '\r'); cr >= 0 {
-			end, line = cr, line[:cr]
-			s.skipLF = true
+		end := lf
+		if cr := bytes.IndexByte(p[:lf], '\r'); cr >= 0 {
+			end, s.skipLF = cr, true
 		}
-		if end < 0 {
+		line := p[:end]
+		if end == len(p) {
 			s.keep(line)
 			break
 		}
-		p = p[end+1:]
+		p, lf = p[end+1:], lf-end-1
 		whole := len(s.line) == 0
-		if !whole {
+		switch {
+		case !whole:
 			s.keep(line)
 			line = s.line
+		case len(line) > MaxEvent:
+			s.tooLong = true
 		}
 		value, kind := s.field(line)
 		switch kind {
@@ -153,15 +158,15 @@ func (s *sse) append(value []byte) {
 // its blank line. The standard drops it; whether it is complete is the
 // dialect's to say.
 func (s *sse) finish() ([]byte, bool) {
-	if s.tooLong {
-		s.dropped++
-		return nil, false
-	}
 	if len(s.line) > 0 {
 		if value, kind := s.field(s.line); kind == data {
 			s.append(value)
 		}
 		s.line = nil
 	}
-	return s.data, s.hasData && !s.tooLong
+	if s.tooLong {
+		s.dropped++
+		return nil, false
+	}
+	return s.data, s.hasData
 }

@@ -69,11 +69,9 @@ func (s *Stream) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
 	c := &s.chat
 	c.report(s.call)
 	terminal := c.terminal(clean)
-	switch terminal {
-	case semconv.GenAIStreamTerminalTruncated, semconv.GenAIStreamTerminalEOF:
-		if abandoned != "" {
-			terminal = abandoned
-		}
+	incomplete := terminal == semconv.GenAIStreamTerminalTruncated || terminal == semconv.GenAIStreamTerminalEOF
+	if abandoned != "" && incomplete {
+		terminal = abandoned
 	}
 	s.call.SetTerminal(terminal)
 	if s.sse.dropped > 0 {

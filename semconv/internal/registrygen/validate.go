@@ -66,7 +66,7 @@ func validate(files []*File) error {
 }
 
 // fail notes that the value at path is wrong.
-func (c *checker) fail(f *File, path, format string, args ...any) {
+func (c *checker) failf(f *File, path, format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("%s:%d: %s: %s",
 		f.name, f.line(path), path, fmt.Sprintf(format, args...)))
 }
@@ -76,7 +76,7 @@ func (c *checker) fail(f *File, path, format string, args ...any) {
 func (c *checker) once(f *File, path, kind, name string) bool {
 	id := kind + " " + name
 	if before, ok := c.seen[id]; ok {
-		c.fail(f, path, "%s is already declared at %s", id, before)
+		c.failf(f, path, "%s is already declared at %s", id, before)
 		return false
 	}
 	c.seen[id] = fmt.Sprintf("%s:%d", f.name, f.line(path))
@@ -86,32 +86,32 @@ func (c *checker) once(f *File, path, kind, name string) bool {
 // key checks the spelling of an attribute or a metric.
 func (c *checker) key(f *File, path, key string) {
 	if !keyForm.MatchString(key) {
-		c.fail(f, path, "%q is not a namespace and lower case words, joined by dots", key)
+		c.failf(f, path, "%q is not a namespace and lower case words, joined by dots", key)
 	}
 }
 
 // name checks the spelling of an event or a span.
 func (c *checker) name(f *File, path, name string) {
 	if !nameForm.MatchString(name) {
-		c.fail(f, path, "%q is not lower case words joined by dots", name)
+		c.failf(f, path, "%q is not lower case words joined by dots", name)
 	}
 }
 
 func (c *checker) stability(f *File, path, level string) {
 	if !slices.Contains(stabilities, level) {
-		c.fail(f, path, "unknown stability %q", level)
+		c.failf(f, path, "unknown stability %q", level)
 	}
 }
 
 func (c *checker) required(f *File, path, value string) {
 	if strings.TrimSpace(value) == "" {
-		c.fail(f, path, "is missing")
+		c.failf(f, path, "is missing")
 	}
 }
 
 func (c *checker) file(f *File) {
 	if !packageForm.MatchString(f.Package) {
-		c.fail(f, "package", "%q is not a Go package name", f.Package)
+		c.failf(f, "package", "%q is not a Go package name", f.Package)
 	}
 	c.once(f, "package", "package", f.Package)
 	for i, a := range f.Attributes {
@@ -132,7 +132,7 @@ func (c *checker) file(f *File) {
 		c.once(f, path+".name", "span", s.Name)
 		c.required(f, path+".brief", s.Brief)
 		if !c.keys[spanRoleKey].hasMember(s.Role) {
-			c.fail(f, path+".role", "%q is not a member of %s", s.Role, spanRoleKey)
+			c.failf(f, path+".role", "%q is not a member of %s", s.Role, spanRoleKey)
 		}
 	}
 }
@@ -143,15 +143,15 @@ func (c *checker) attribute(f *File, path string, a Attribute) {
 	c.stability(f, path+".stability", a.Stability)
 	t, ok := attributeTypes[a.Type]
 	if !ok {
-		c.fail(f, path+".type", "unknown type %q, want one of %s", a.Type, list(attributeTypes))
+		c.failf(f, path+".type", "unknown type %q, want one of %s", a.Type, list(attributeTypes))
 		return
 	}
 	if a.Unit != "" && !t.number {
-		c.fail(f, path+".unit", "a unit needs a number, %s is of type %s", a.Key, a.Type)
+		c.failf(f, path+".unit", "a unit needs a number, %s is of type %s", a.Key, a.Type)
 	}
 	for i, example := range a.Examples {
 		if !t.accepts(example) {
-			c.fail(f, fmt.Sprintf("%s.examples[%d]", path, i), "%v is not of type %s", example, a.Type)
+			c.failf(f, fmt.Sprintf("%s.examples[%d]", path, i), "%v is not of type %s", example, a.Type)
 		}
 	}
 	c.members(f, path, a)
@@ -163,12 +163,12 @@ func (c *checker) attribute(f *File, path string, a Attribute) {
 func (c *checker) members(f *File, path string, a Attribute) {
 	if a.Type != "enum" {
 		if len(a.Members) > 0 {
-			c.fail(f, path+".members", "only an enum has members, %s is of type %s", a.Key, a.Type)
+			c.failf(f, path+".members", "only an enum has members, %s is of type %s", a.Key, a.Type)
 		}
 		return
 	}
 	if len(a.Members) == 0 {
-		c.fail(f, path+".members", "enum %s has no members", a.Key)
+		c.failf(f, path+".members", "enum %s has no members", a.Key)
 	}
 	for i, m := range a.Members {
 		at := fmt.Sprintf("%s.members[%d]", path, i)
@@ -183,9 +183,9 @@ func (c *checker) twin(f *File, path string, a Attribute) {
 	other, ok := c.keys[a.Official]
 	switch {
 	case !ok || other.file == f:
-		c.fail(f, path, "%s is not a key of another file", a.Official)
+		c.failf(f, path, "%s is not a key of another file", a.Official)
 	case attributeTypes[a.Type].kind != attributeTypes[other.Type].kind:
-		c.fail(f, path, "%s is of type %s, %s of type %s", a.Key, a.Type, other.Key, other.Type)
+		c.failf(f, path, "%s is of type %s, %s of type %s", a.Key, a.Type, other.Key, other.Type)
 	}
 }
 
@@ -196,22 +196,22 @@ func (c *checker) metric(f *File, path string, m Metric) {
 	c.required(f, path+".brief", m.Brief)
 	c.required(f, path+".unit", m.Unit)
 	if _, ok := instruments[m.Instrument]; !ok {
-		c.fail(f, path+".instrument", "unknown instrument %q, want one of %s", m.Instrument, list(instruments))
+		c.failf(f, path+".instrument", "unknown instrument %q, want one of %s", m.Instrument, list(instruments))
 	}
 	if _, ok := metricTypes[m.Type]; !ok {
-		c.fail(f, path+".type", "unknown type %q, want one of %s", m.Type, list(metricTypes))
+		c.failf(f, path+".type", "unknown type %q, want one of %s", m.Type, list(metricTypes))
 	}
 	if len(m.Buckets) > 0 && m.Instrument != "histogram" {
-		c.fail(f, path+".buckets", "only a histogram has buckets, %s is a %s", m.Name, m.Instrument)
+		c.failf(f, path+".buckets", "only a histogram has buckets, %s is a %s", m.Name, m.Instrument)
 	}
 	for i := 1; i < len(m.Buckets); i++ {
 		if m.Buckets[i] <= m.Buckets[i-1] {
-			c.fail(f, path+".buckets", "boundary %v does not rise above %v", m.Buckets[i], m.Buckets[i-1])
+			c.failf(f, path+".buckets", "boundary %v does not rise above %v", m.Buckets[i], m.Buckets[i-1])
 		}
 	}
 	for i, key := range m.Attributes {
 		if _, ok := c.keys[key]; !ok && !c.external[key] {
-			c.fail(f, fmt.Sprintf("%s.attributes[%d]", path, i), "%s is neither a key of the registry nor external", key)
+			c.failf(f, fmt.Sprintf("%s.attributes[%d]", path, i), "%s is neither a key of the registry nor external", key)
 		}
 	}
 }

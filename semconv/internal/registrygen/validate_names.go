@@ -16,12 +16,12 @@ func (f *File) owns(name string) bool {
 func (c *checker) owners(f *File, files []*File) {
 	check := func(path, name string) {
 		if !f.owns(name) {
-			c.fail(f, path, "%s is outside the file's namespace %s", name, f.Strip)
+			c.failf(f, path, "%s is outside the file's namespace %s", name, f.Strip)
 			return
 		}
 		for _, other := range files {
 			if other != f && other.Strip != "" && other.owns(name) {
-				c.fail(f, path, "%s belongs to %s", name, other.name)
+				c.failf(f, path, "%s belongs to %s", name, other.name)
 			}
 		}
 	}
@@ -63,7 +63,7 @@ func (c *checker) goNames(f *File) {
 func (c *checker) declare(f *File, path string, names ...string) {
 	for _, name := range names {
 		if !token.IsIdentifier(name) || !token.IsExported(name) {
-			c.fail(f, path, "%q is not an exported Go name, give one with go", name)
+			c.failf(f, path, "%q is not an exported Go name, give one with go", name)
 			return
 		}
 		if !c.once(f, path, "Go name", f.Package+"."+name) {

@@ -1,0 +1,17 @@
+// Package otelgenai is the home of a library that lets whoever runs generative
+// AI (a gateway, an engine front-end, a RAG service, an agent) see a request
+// from the HTTP entry to the last token, on plain OpenTelemetry.
+//
+// This package holds nothing. Import what you need:
+//
+//   - middleware/genaihttp wraps an HTTP handler or client in one line;
+//   - middleware/genaigrpc does the same for gRPC servers and clients;
+//   - genaitrace records what only the engine knows: queue, tokenizer, prefill,
+//     decode and each token;
+//   - propagation carries one trace over HTTP headers and gRPC metadata;
+//   - semconv and semconv/genaiconv hold the names, typed;
+//   - middleware/wire reads streams for those who move them by other means;
+//   - capture/waterfall draws a trace in the terminal.
+//
+// The README shows a trace; ARCHITECTURE.md defines every time and name.
+package otelgenai

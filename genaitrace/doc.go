@@ -1,0 +1,67 @@
+// Package genaitrace records what one request to a generative model does, as
+// spans and metrics of OpenTelemetry: in the process that runs the model each
+// phase from the queue to the last token, at its caller and in a gateway the
+// stream as it arrives.
+//
+//	tr := genaitrace.New(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(mp))
+//
+//	func (s *Server) Generate(ctx context.Context, prompt []int, send func(int) error) (err error) {
+//		ctx, inf := s.tr.StartInference(ctx, genaitrace.Request{Model: "qwen2.5-7b-instruct", Stream: true})
+//		defer inf.EndErr(&err) // ends open phases too, and lets a panic pass
+//		_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: len(prompt)})
+//		next := s.model.Prefill(prompt)
+//		prefill.End()
+//		_, decode := inf.StartDecode(ctx)
+//		defer decode.EndErr(&err)
+//		for token := range next {
+//			decode.Token() // the first one fixes the time to first token
+//			if err := send(token); err != nil {
+//				return err
+//			}
+//		}
+//		return nil
+//	}
+//
+// [Tracer.StartInference] is for the process that runs the model. Its phases
+// (queue, tokenize, schedule, prefill, decode, postprocess) are children of its
+// span whatever span their context carries. [Tracer.StartCall] is for whoever
+// calls a model, [Tracer.StartGateway] for the entry of a service that does.
+// Every handle ends once, the first end wins, and all methods of a nil handle
+// do nothing: that is what Start returns where neither span nor metric records.
+//
+// # The times
+//
+// Each time has one definition, is measured by the process that writes it, and
+// is the same number on attribute, event and histogram. An unknown time is
+// absent, never 0.
+//
+//	arrival           the request reached this process, or what Request.Arrived says
+//	queue wait        StartQueue → its end                           llm.queue_wait_ms
+//	prefill           StartPrefill → its end                         ai.prefill.duration_ms
+//	TTFT              arrival → first generated output               llm.ttft_ms
+//	  its parts       queue, tokenize, schedule, prefill, emit and   genai.ttft.*_ms
+//	                  what no phase covers; they sum up to it
+//	from the start    first prefill starts → first output            ai.first_token.duration_ms
+//	last token        arrival → last generated output                genai.last_token_ms
+//	first chunk       request sent → first data event                gen_ai.response.time_to_first_chunk
+//	                  (at a gateway from its arrival)                ai.response.delay_ms
+//	first visible     arrival → first answer text                    genai.first_visible_ms
+//	per output token  (last token − first token) / (tokens − 1)      gen_ai.server.time_per_output_token
+//
+// House keys are float64 milliseconds, metrics are seconds, and inside all is
+// integer nanoseconds of the monotonic clock. A chunk is not a token: nothing
+// derives one from the other.
+//
+// A token costs one reading of the clock and no event. When its phase ends, the
+// times of all tokens go into one attribute of at most 2,000 characters, which
+// [DecodeTimeline] reads.
+//
+// # What it never does
+//
+// It sets no global, starts no goroutine, logs nothing and reads no prompt and
+// no output: no content and no message of an error reaches a span. Strings from
+// the wire are cut and made valid UTF-8, and values that a caller can choose
+// become a metric dimension only until there are 100 of them. Wrong input
+// (negative counts, times before their start) is dropped, counted in
+// genai.telemetry.faults and reported once a kind through [otel.Handle].
+package genaitrace

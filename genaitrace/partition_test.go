@@ -1,0 +1,159 @@
+package genaitrace
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/genaitrace/otelgenai/semconv"
+)
+
+func TestPartitionTTFT(t *testing.T) {
+	const ttft = 1000
+	all := func(queue, tokenize, schedule, prefill, emit, rest int64) partition {
+		return partition{parts: [partCount]int64{queue, tokenize, schedule, prefill, emit}, unattributed: rest}
+	}
+	for name, tt := range map[string]struct {
+		intervals []interval
+		want      partition
+	}{
+		"nothing":                      {nil, all(0, 0, 0, 0, 0, 1000)},
+		"one after the other":          {[]interval{{partQueue, 0, 300}, {partTokenize, 300, 350}, {partSchedule, 350, 400}, {partPrefill, 400, 900}}, all(300, 50, 50, 500, 100, 0)},
+		"with holes":                   {[]interval{{partQueue, 100, 300}, {partPrefill, 400, 900}}, all(200, 0, 0, 500, 100, 200)},
+		"twice":                        {[]interval{{partQueue, 0, 100}, {partQueue, 500, 600}}, all(200, 0, 0, 0, 0, 800)},
+		"beyond the first token":       {[]interval{{partQueue, 900, 2000}}, all(100, 0, 0, 0, 0, 900)},
+		"after the first token":        {[]interval{{partQueue, 1000, 2000}}, all(0, 0, 0, 0, 0, 1000)},
+		"before arrival":               {[]interval{{partQueue, -500, 100}}, all(100, 0, 0, 0, 0, 900)},
+		"the later start wins":         {[]interval{{partQueue, 0, 600}, {partTokenize, 400, 800}}, all(400, 400, 0, 0, 0, 200)},
+		"in whatever order they ended": {[]interval{{partTokenize, 400, 800}, {partQueue, 0, 600}}, all(400, 400, 0, 0, 0, 200)},
+		"nested":                       {[]interval{{partTokenize, 400, 500}, {partQueue, 0, 1000}}, all(900, 100, 0, 0, 0, 0)},
+		"three deep":                   {[]interval{{partQueue, 0, 1000}, {partSchedule, 200, 700}, {partTokenize, 300, 400}}, all(500, 100, 400, 0, 0, 0)},
+		"empty":                        {[]interval{{partQueue, 300, 300}}, all(0, 0, 0, 0, 0, 1000)},
+		"a prefill in chunks":          {[]interval{{partPrefill, 100, 200}, {partPrefill, 300, 400}}, all(0, 0, 0, 200, 600, 200)},
+		"a prefill still running":      {[]interval{{partPrefill, 100, 5000}}, all(0, 0, 0, 900, 0, 100)},
+		"a prefill after it":           {[]interval{{partPrefill, 100, 200}, {partPrefill, 3000, 4000}}, all(0, 0, 0, 100, 800, 100)},
+		"a prefill after it alone":     {[]interval{{partPrefill, 3000, 4000}}, all(0, 0, 0, 0, 0, 1000)},
+		"work while output is emitted": {[]interval{{partPrefill, 0, 500}, {partTokenize, 600, 700}}, all(0, 100, 0, 500, 400, 0)},
+		"phases that are no part":      {[]interval{{partCount, 0, 1000}}, all(0, 0, 0, 0, 0, 1000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := partitionTTFT(tt.intervals, ttft)
+			got.known = [partCount]bool{}
+			assert.Equal(t, tt.want, got)
+		})
+	}
+}
+
+func TestPartitionTTFTKnowsWhatWasObserved(t *testing.T) {
+	known := func(intervals ...interval) [partCount]bool { return partitionTTFT(intervals, 1000).known }
+	assert.Equal(t, [partCount]bool{}, known())
+	assert.Equal(t, [partCount]bool{}, known(interval{partCount, 0, 10}))
+	assert.Equal(t, [partCount]bool{partQueue: true}, known(interval{partQueue, 0, 0}))
+	assert.Equal(t, [partCount]bool{partPrefill: true, partEmit: true}, known(interval{partPrefill, 0, 10}))
+	assert.False(t, known(interval{partPrefill, 2000, 3000})[partEmit], "nothing was emitted after a prefill that came later")
+}
+
+// owners is the definition of the partition, read literally: who owns each
+// nanosecond. ok is false where two phases that started together overlap, of
+// which the definition does not say who wins.
+func owners(intervals []interval, ttft int64) (want partition, ok bool) {
+	prefillEnd := int64(-1)
+	for _, iv := range intervals {
+		if iv.part == partPrefill && iv.start <= ttft {
+			prefillEnd = max(prefillEnd, iv.end)
+		}
+	}
+	if prefillEnd >= 0 {
+		intervals = append(intervals[:len(intervals):len(intervals)], interval{partEmit, prefillEnd, ttft})
+	}
+	for ns := range ttft {
+		var owner *interval
+		for i := range intervals {
+			iv := &intervals[i]
+			switch {
+			case iv.part == partCount || ns < iv.start || ns >= iv.end:
+			case owner != nil && owner.start == iv.start && owner.part != iv.part:
+				return want, false
+			case owner == nil || iv.start > owner.start:
+				owner = iv
+			}
+		}
+		if owner == nil {
+			want.unattributed++
+		} else {
+			want.parts[owner.part]++
+		}
+	}
+	return want, true
+}
+
+func TestPartitionTTFTAgreesWithItsDefinitionNanosecondByNanosecond(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	compared := 0
+	for range 5000 {
+		ttft := rng.Int64N(200)
+		intervals := make([]interval, rng.IntN(8))
+		for i := range intervals {
+			start := rng.Int64N(220)
+			intervals[i] = interval{[]part{partQueue, partTokenize, partSchedule, partPrefill, partCount}[rng.IntN(5)], start, start + rng.Int64N(150)}
+		}
+		got := partitionTTFT(intervals, ttft)
+		sum := got.unattributed
+		for _, ns := range got.parts {
+			sum += ns
+			require.GreaterOrEqual(t, ns, int64(0), "%v of %d", intervals, ttft)
+		}
+		require.Equal(t, ttft, sum, "parts of %v", intervals)
+		require.GreaterOrEqual(t, got.unattributed, int64(0), "%v of %d", intervals, ttft)
+
+		want, ok := owners(intervals, ttft)
+		if !ok {
+			continue
+		}
+		compared++
+		require.Equal(t, want.parts, got.parts, "%v of %d", intervals, ttft)
+		require.Equal(t, want.unattributed, got.unattributed, "%v of %d", intervals, ttft)
+	}
+	assert.Greater(t, compared, 3000, "enough cases without a tie")
+}
+
+// In attributes the parts are milliseconds; rounded to nanoseconds they sum up
+// to the time to first token exactly, at any size.
+func TestPartsInMillisecondsSumUpToTheTTFTExactly(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 5000 {
+		ttft := rng.Int64N(int64(1) << rng.IntN(47)) // up to a day and a half
+		intervals := make([]interval, 1+rng.IntN(8))
+		for i := range intervals {
+			start := rng.Int64N(ttft + 1)
+			intervals[i] = interval{part(rng.IntN(int(partEmit))), start, start + rng.Int64N(ttft+1)}
+		}
+		sum := int64(0)
+		p := partitionTTFT(intervals, ttft)
+		for _, kv := range p.appendTo(nil) {
+			sum += int64(math.Round(kv.Value.AsFloat64() * 1e6))
+		}
+		require.Equal(t, ttft, sum, "%v", intervals)
+		require.Equal(t, ttft, int64(math.Round(ms(ttft)*1e6)))
+	}
+}
+
+func TestPartitionWithoutAnyPartWritesNothing(t *testing.T) {
+	p := partitionTTFT(nil, 1000)
+	assert.Empty(t, p.appendTo(nil))
+	p = partitionTTFT([]interval{{partQueue, 0, 250_000}}, 1_000_000)
+	assert.Equal(t, []attribute.KeyValue{semconv.GenAITTFTQueueMs(0.25), semconv.GenAITTFTUnattributedMs(0.75)}, p.appendTo(nil))
+}
+
+func TestFirstStartIsTheEarliestInWhateverOrderPhasesEnded(t *testing.T) {
+	intervals := []interval{{partPrefill, 50, 60}, {partQueue, 0, 70}, {partPrefill, 20, 80}}
+	start, ok := firstStart(intervals, partPrefill)
+	assert.True(t, ok)
+	assert.Equal(t, int64(20), start)
+	_, ok = firstStart(intervals, partTokenize)
+	assert.False(t, ok)
+}

@@ -1,0 +1,85 @@
+package wire_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/genaitrace/otelgenai/genaitrace"
+)
+
+// An observer makes calls on the real SDK and returns what each recorded.
+type observer struct {
+	tracer *genaitrace.Tracer
+	last   sdktrace.ReadOnlySpan
+}
+
+func newObserver() *observer { return newObserverWithMeter(metricnoop.NewMeterProvider()) }
+
+func newObserverWithMeter(mp metric.MeterProvider) *observer {
+	o := &observer{}
+	o.tracer = genaitrace.New(
+		genaitrace.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(o))),
+		genaitrace.WithMeterProvider(mp),
+	)
+	return o
+}
+
+func (*observer) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+func (o *observer) OnEnd(s sdktrace.ReadOnlySpan)                 { o.last = s }
+func (*observer) Shutdown(context.Context) error                  { return nil }
+func (*observer) ForceFlush(context.Context) error                { return nil }
+
+// call runs observe on a new call and returns the span that it recorded.
+func (o *observer) call(observe func(*genaitrace.Call)) sdktrace.ReadOnlySpan {
+	_, call := o.tracer.StartCall(context.Background(), genaitrace.Request{Model: "m", Stream: true})
+	observe(call)
+	call.End()
+	return o.last
+}
+
+func attributes(s sdktrace.ReadOnlySpan) map[attribute.Key]any {
+	all := make(map[attribute.Key]any)
+	for _, a := range s.Attributes() {
+		all[a.Key] = a.Value.AsInterface()
+	}
+	return all
+}
+
+// describe renders everything of a span that a stream decides. In a bubble of
+// testing/synctest no time passes, so the times take part.
+func describe(s sdktrace.ReadOnlySpan) string {
+	lines := []string{s.Status().Code.String()}
+	for _, a := range s.Attributes() {
+		lines = append(lines, fmt.Sprintf("%s=%v", a.Key, a.Value.AsInterface()))
+	}
+	for _, e := range s.Events() {
+		lines = append(lines, "event "+e.Name)
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// streams returns the bodies of the recorded streams by name.
+func streams(t testing.TB) map[string][]byte {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "genaihttp", "testdata", "fixtures", "*.sse"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	all := make(map[string][]byte)
+	for _, file := range files {
+		all[strings.TrimSuffix(filepath.Base(file), ".sse")], err = os.ReadFile(file)
+		require.NoError(t, err)
+	}
+	return all
+}
