@@ -12,6 +12,7 @@ import (
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
@@ -135,7 +136,7 @@ func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.
 	attrs := append(make([]attribute.KeyValue, 0, len(req.Attributes)+1),
 		semconv.GenAISpanRole(semconv.GenAISpanRoleGateway))
 	attrs = append(attrs, req.Attributes...)
-	ctx, span := t.tracer.Start(ctx, clean(req.Name, maxName), append(startOptions(trace.SpanKindServer, attrs), req.Options...)...)
+	ctx, span := t.tracer.Start(ctx, bound.String(req.Name, maxName), append(startOptions(trace.SpanKindServer, attrs), req.Options...)...)
 	ctx = ContextWithArrival(ctx, arrived)
 	if !span.IsRecording() && !t.metrics.ttft.Enabled(ctx) {
 		return ctx, nil
@@ -247,10 +248,10 @@ func (c *Call) SetResponse(id, model string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if id != "" {
-		c.responseID = clean(id, maxName)
+		c.responseID = bound.String(id, maxName)
 	}
 	if model != "" {
-		c.response = clean(model, maxName)
+		c.response = bound.String(model, maxName)
 	}
 }
 
@@ -278,7 +279,7 @@ func (c *Call) SetErrorType(errType string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.errType == "" {
-		c.errType = clean(errType, maxReason)
+		c.errType = bound.String(errType, maxReason)
 	}
 }
 
@@ -365,7 +366,7 @@ func (c *Call) failure(how outcome, errType string) string {
 	case errType != "":
 		return errType
 	}
-	return other
+	return bound.Other
 }
 
 // settle decides how the stream ended, where its reader did not say.

@@ -3,21 +3,17 @@
 // phase from the queue to the last token, at its caller and in a gateway the
 // stream as it arrives.
 //
-//	tr := genaitrace.New(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(mp))
+//	tr := genaitrace.New() // or WithTracerProvider, WithMeterProvider
 //
-//	func (s *Server) Generate(ctx context.Context, prompt []int, send func(int) error) (err error) {
-//		ctx, inf := s.tr.StartInference(ctx, genaitrace.Request{Model: "qwen2.5-7b-instruct", Stream: true})
+//	func (s *Server) Generate(ctx context.Context, prompt []int) (err error) {
+//		ctx, inf := tr.StartInference(ctx, genaitrace.Request{Model: "qwen2.5-7b-instruct", Stream: true})
 //		defer inf.EndErr(&err) // ends open phases too, and lets a panic pass
 //		_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: len(prompt)})
-//		next := s.model.Prefill(prompt)
+//		tokens := s.model.Prefill(prompt)
 //		prefill.End()
 //		_, decode := inf.StartDecode(ctx)
-//		defer decode.EndErr(&err)
-//		for token := range next {
+//		for range tokens {
 //			decode.Token() // the first one fixes the time to first token
-//			if err := send(token); err != nil {
-//				return err
-//			}
 //		}
 //		return nil
 //	}

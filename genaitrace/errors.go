@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"reflect"
+
+	"github.com/genaitrace/otelgenai/internal/bound"
 )
 
 // outcome is how an operation ended.
@@ -47,7 +49,7 @@ func classify(ctx context.Context, err error) (outcome, string) {
 func errorType(err error) string {
 	var typed interface{ ErrorType() string }
 	if errors.As(err, &typed) {
-		if name := clean(typed.ErrorType(), maxReason); name != "" {
+		if name := bound.String(typed.ErrorType(), maxReason); name != "" {
 			return name
 		}
 	}
@@ -59,5 +61,5 @@ func errorType(err error) string {
 			return name
 		}
 	}
-	return other
+	return bound.Other
 }

@@ -21,24 +21,19 @@ func Example() {
 	mp := sdkmetric.NewMeterProvider()
 	tr := genaitrace.New(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(mp))
 
-	generate := func(ctx context.Context, prompt []int, send func(int) error) (err error) {
+	generate := func(ctx context.Context, prompt []int) (err error) {
 		ctx, inf := tr.StartInference(ctx, genaitrace.Request{Model: "qwen2.5-7b-instruct", Stream: true})
 		defer inf.EndErr(&err) // ends open phases too, and lets a panic pass
 		_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: len(prompt)})
-		next := prompt // a model that repeats its prompt
+		tokens := prompt // a model that repeats its prompt
 		prefill.End()
 		_, decode := inf.StartDecode(ctx)
-		defer decode.EndErr(&err)
-		for _, token := range next {
+		for range tokens {
 			decode.Token() // the first one fixes the time to first token
-			if err := send(token); err != nil {
-				return err
-			}
 		}
 		return nil
 	}
-	err := generate(context.Background(), []int{7, 8, 9}, func(int) error { return nil })
-	fmt.Println("error:", err)
+	fmt.Println("error:", generate(context.Background(), []int{7, 8, 9}))
 
 	printTree(spans.GetSpans(), trace.SpanID{}, "")
 	// Output:

@@ -12,6 +12,7 @@ import (
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
@@ -132,10 +133,10 @@ func (inf *Inference) SetResponse(id, model string) {
 		return
 	}
 	if id != "" {
-		inf.responseID = clean(id, maxName)
+		inf.responseID = bound.String(id, maxName)
 	}
 	if model != "" {
-		inf.response = clean(model, maxName)
+		inf.response = bound.String(model, maxName)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
+	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
@@ -30,7 +31,7 @@ type metrics struct {
 	reported [faultKinds]atomic.Bool // faults are logged once a kind
 
 	// What callers choose is bounded before it becomes a dimension.
-	operations, providers, models, servers, errTypes bounded
+	operations, providers, models, servers, errTypes bound.Set
 
 	options   sync.Map // dimensions → []metric.RecordOption
 	optionLen atomic.Int32
@@ -41,6 +42,9 @@ const maxOptions = 1000
 
 func newMetrics(m metric.Meter) *metrics {
 	s := &metrics{}
+	for _, chosen := range []*bound.Set{&s.operations, &s.providers, &s.models, &s.servers, &s.errTypes} {
+		chosen.Limit = maxDistinct
+	}
 	histogram := func(create func(metric.Meter, ...metric.Float64HistogramOption) (metric.Float64Histogram, error)) metric.Float64Histogram {
 		h, err := create(m)
 		if err != nil {
@@ -90,14 +94,14 @@ type dimensions struct {
 
 // record prepares the options of a Record call, from a bounded cache.
 func (s *metrics) record(d dimensions) []metric.RecordOption {
-	d.operation = s.operations.dimension(d.operation)
-	d.provider = s.providers.dimension(d.provider)
-	d.model = s.models.dimension(d.model)
-	d.responseModel = s.models.dimension(d.responseModel)
-	if d.serverAddress = s.servers.dimension(d.serverAddress); d.serverAddress == other {
+	d.operation = s.operations.Value(d.operation)
+	d.provider = s.providers.Value(d.provider)
+	d.model = s.models.Value(d.model)
+	d.responseModel = s.models.Value(d.responseModel)
+	if d.serverAddress = s.servers.Value(d.serverAddress); d.serverAddress == bound.Other {
 		d.serverPort = 0
 	}
-	d.errType = s.errTypes.dimension(d.errType)
+	d.errType = s.errTypes.Value(d.errType)
 
 	if cached, ok := s.options.Load(d); ok {
 		return cached.([]metric.RecordOption)

@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
+	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
@@ -51,12 +52,12 @@ func (r *Request) operation() genaiconv.OperationNameAttr {
 
 // clean bounds every string of the request.
 func (r *Request) clean() {
-	r.Operation = genaiconv.OperationNameAttr(clean(string(r.operation()), maxName))
-	r.Provider = genaiconv.ProviderNameAttr(clean(string(r.Provider), maxName))
-	r.Model = clean(r.Model, maxName)
-	r.ModelVersion = clean(r.ModelVersion, maxName)
-	r.RequestID = clean(r.RequestID, maxName)
-	r.ServerAddress = clean(r.ServerAddress, maxName)
+	r.Operation = genaiconv.OperationNameAttr(bound.String(string(r.operation()), maxName))
+	r.Provider = genaiconv.ProviderNameAttr(bound.String(string(r.Provider), maxName))
+	r.Model = bound.String(r.Model, maxName)
+	r.ModelVersion = bound.String(r.ModelVersion, maxName)
+	r.RequestID = bound.String(r.RequestID, maxName)
+	r.ServerAddress = bound.String(r.ServerAddress, maxName)
 }
 
 // appendStart appends what samplers should see, and everything else that is

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -29,7 +30,7 @@ const maxQueueTime = 24 * time.Hour
 type Tracer struct {
 	tracer  trace.Tracer
 	metrics *metrics
-	models  bounded // models that may appear in span names
+	models  bound.Set // models that may appear in span names
 }
 
 type config struct {
@@ -82,6 +83,7 @@ func New(opts ...Option) *Tracer {
 		c.meterProvider = otel.GetMeterProvider()
 	}
 	return &Tracer{
+		models:  bound.Set{Limit: maxDistinct},
 		tracer:  c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(Version)),
 		metrics: newMetrics(c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version))),
 	}
@@ -128,7 +130,7 @@ func (t *Tracer) arrival(ctx context.Context, given time.Time) (arrived, now tim
 // spanName is "{operation} {model}", or the operation alone once this process
 // has named too many models.
 func (t *Tracer) spanName(operation, model string) string {
-	if model == "" || !t.models.admits(model) {
+	if model == "" || !t.models.Admits(model) {
 		return operation
 	}
 	return operation + " " + model

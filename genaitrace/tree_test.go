@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
@@ -225,4 +226,21 @@ func TestPhasesBeyondThoseThatAreTimedStillGetTheirSpans(t *testing.T) {
 		assert.Equal(t, int64(100e6), s.nanos(semconv.LLMTTFTMsKey))
 		assert.Equal(t, int64(100e6), s.nanos(semconv.GenAITTFTQueueMsKey)+s.nanos(semconv.GenAITTFTUnattributedMsKey))
 	})
+}
+
+func TestSpansAndMetricsCarryTheScopeOfThisPackage(t *testing.T) {
+	r := record(t)
+	ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+	_, d := inf.StartDecode(ctx)
+	d.End()
+	inf.End()
+	for _, s := range r.recorder.Ended() {
+		assert.Equal(t, genaitrace.ScopeName, s.InstrumentationScope().Name)
+		assert.Equal(t, genaitrace.Version, s.InstrumentationScope().Version)
+	}
+	var all metricdata.ResourceMetrics
+	require.NoError(t, r.reader.Collect(t.Context(), &all))
+	require.Len(t, all.ScopeMetrics, 1)
+	assert.Equal(t, genaitrace.ScopeName, all.ScopeMetrics[0].Scope.Name)
+	assert.Equal(t, genaitrace.Version, all.ScopeMetrics[0].Scope.Version)
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -141,7 +142,7 @@ func serverAttributes(r *http.Request, route string) []attribute.KeyValue {
 	name, known := method(r)
 	attrs = append(attrs, otelsemconv.HTTPRequestMethodKey.String(name))
 	if !known {
-		attrs = append(attrs, otelsemconv.HTTPRequestMethodOriginal(bounded(r.Method)))
+		attrs = append(attrs, otelsemconv.HTTPRequestMethodOriginal(bound.String(r.Method, maxValue)))
 	}
 	if route != "" {
 		attrs = append(attrs, otelsemconv.HTTPRoute(route))
@@ -150,29 +151,21 @@ func serverAttributes(r *http.Request, route string) []attribute.KeyValue {
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	attrs = append(attrs, otelsemconv.URLScheme(scheme), otelsemconv.URLPath(bounded(r.URL.Path)))
+	attrs = append(attrs, otelsemconv.URLScheme(scheme), otelsemconv.URLPath(bound.String(r.URL.Path, maxValue)))
 	if host, port := splitHost(r.Host); host != "" {
-		attrs = append(attrs, otelsemconv.ServerAddress(bounded(host)))
+		attrs = append(attrs, otelsemconv.ServerAddress(bound.String(host, maxValue)))
 		if port > 0 {
 			attrs = append(attrs, otelsemconv.ServerPort(port))
 		}
 	}
 	if agent := r.UserAgent(); agent != "" {
-		attrs = append(attrs, otelsemconv.UserAgentOriginal(bounded(agent)))
+		attrs = append(attrs, otelsemconv.UserAgentOriginal(bound.String(agent, maxValue)))
 	}
 	return attrs
 }
 
 // maxValue bounds attribute values that come from a request, in bytes.
 const maxValue = 256
-
-// bounded makes s valid UTF-8 of a bounded length.
-func bounded(s string) string {
-	if len(s) > maxValue {
-		s = s[:maxValue]
-	}
-	return strings.ToValidUTF8(s, "")
-}
 
 // splitHost splits "host:port", "host" and "[::1]:port"; a port that is absent
 // or unreadable is 0.

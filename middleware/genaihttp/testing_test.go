@@ -2,22 +2,30 @@ package genaihttp_test
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.uber.org/goleak"
 
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,6 +43,11 @@ type telemetry struct {
 func newTelemetry(t *testing.T) *telemetry {
 	t.Helper()
 	o := &telemetry{t: t, spans: tracetest.NewSpanRecorder(), reader: sdkmetric.NewManualReader()}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("spans seen:\n%s", o.seen())
+		}
+	})
 	o.tp = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(o.spans), sdktrace.WithSpanProcessor(o))
 	o.mp = sdkmetric.NewMeterProvider(sdkmetric.WithReader(o.reader))
 	return o
@@ -65,6 +78,60 @@ func (o *telemetry) named(name string) sdktrace.ReadOnlySpan {
 	require.GreaterOrEqual(o.t, i, 0, "no span named %q among %d", name, len(ended))
 	return ended[i]
 }
+
+// seen renders the spans that ended.
+func (o *telemetry) seen() string {
+	var b strings.Builder
+	for _, s := range o.spans.Ended() {
+		fmt.Fprintf(&b, "%s %s %v parent=%s\n", s.SpanKind(), s.Name(), s.Status(), s.Parent().SpanID())
+		for _, a := range s.Attributes() {
+			fmt.Fprintf(&b, "    %s = %s\n", a.Key, a.Value.String())
+		}
+	}
+	return b.String()
+}
+
+// checkEnding checks how a span says it ended. An errorType of "" means that
+// the span is no failure; a terminal of "", that it tells of no stream.
+func checkEnding(t *testing.T, span sdktrace.ReadOnlySpan, terminal semconv.GenAIStreamTerminalAttr, errorType string) {
+	t.Helper()
+	got := attributes(span)
+	if terminal == "" {
+		assert.NotContains(t, got, semconv.GenAIStreamTerminalKey)
+	} else {
+		assert.EqualValues(t, terminal, got[semconv.GenAIStreamTerminalKey])
+	}
+	if errorType == "" {
+		assert.Equal(t, codes.Unset, span.Status().Code)
+		assert.NotContains(t, got, otelsemconv.ErrorTypeKey)
+		return
+	}
+	assert.Equal(t, codes.Error, span.Status().Code)
+	assert.Equal(t, errorType, got[otelsemconv.ErrorTypeKey])
+}
+
+// What servers of chat completions send.
+const (
+	roleEvent   = `data: {"id":"c1","model":"gpt-fx-1","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}` + "\n\n"
+	textEvent   = `data: {"id":"c1","model":"gpt-fx-1","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":null}]}` + "\n\n"
+	finishEvent = `data: {"id":"c1","model":"gpt-fx-1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	usageEvent  = `data: {"id":"c1","model":"gpt-fx-1","choices":[],"usage":{"prompt_tokens":19,"completion_tokens":2}}` + "\n\n"
+	errorEvent  = `data: {"error":{"message":"secret","type":"server_error"}}` + "\n\n"
+	doneEvent   = "data: [DONE]\n\n"
+	answer      = `{"id":"c1","model":"gpt-fx-1","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":19,"completion_tokens":2}}`
+)
+
+// say writes events and flushes, as servers of streams do.
+func say(w http.ResponseWriter, events ...string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, e := range events {
+		_, _ = io.WriteString(w, e)
+	}
+	_ = http.NewResponseController(w).Flush()
+}
+
+// quiet is a server log that nobody reads.
+var quiet = log.New(io.Discard, "", 0)
 
 // attributes returns the values of a span by key.
 func attributes(s sdktrace.ReadOnlySpan) map[attribute.Key]any {
@@ -137,7 +204,7 @@ func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) 
 // plain transport that reaches it under any host name.
 func serve(h http.Handler) (transport *http.Transport, stop func()) {
 	l := newPipeListener()
-	server := &http.Server{Handler: h} //nolint:gosec // in memory
+	server := &http.Server{Handler: h, ErrorLog: quiet}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = server.Serve(l) })
 	transport = &http.Transport{DialContext: l.dial, DisableCompression: true}

@@ -7,6 +7,7 @@ import (
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -63,7 +64,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // observe makes the request and attaches the call to its response.
 func (t *transport) observe(req *http.Request, call *genaitrace.Call, own bool, host string, port int) (*http.Response, error) {
 	call.SetAttributes(otelsemconv.HTTPRequestMethodKey.String(req.Method),
-		otelsemconv.ServerAddress(bounded(host)), otelsemconv.ServerPort(port))
+		otelsemconv.ServerAddress(bound.String(host, maxValue)), otelsemconv.ServerPort(port))
 	req, tee := teeBody(req)
 	resp, err := t.send(req, true)
 	call.SetRequest(tee.facts())

@@ -1,0 +1,45 @@
+package genaigrpc
+
+import (
+	"context"
+	"fmt"
+
+	"go.opentelemetry.io/otel"
+	otelprop "go.opentelemetry.io/otel/propagation"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/genaitrace/otelgenai/propagation"
+)
+
+// extract returns ctx with what p finds in the incoming metadata, of which it
+// reads a copy. A propagator that panics has found nothing.
+func extract(ctx context.Context, p otelprop.TextMapPropagator) (extracted context.Context) {
+	defer reportPanic(func() { extracted = ctx })
+	md, ok := metadata.FromIncomingContext(ctx)
+	if !ok {
+		return ctx
+	}
+	return p.Extract(ctx, propagation.GRPCMetadata(md))
+}
+
+// inject returns ctx with outgoing metadata that carries the context from, in
+// place of whatever trace context the metadata had: a proxy may have copied
+// that from the RPC it serves. The metadata of ctx is copied, not changed. A
+// propagator that panics has written nothing.
+func inject(ctx, from context.Context, p otelprop.TextMapPropagator) (injected context.Context) {
+	defer reportPanic(func() { injected = ctx })
+	md, ok := metadata.FromOutgoingContext(ctx)
+	if !ok {
+		md = metadata.MD{}
+	}
+	p.Inject(from, propagation.GRPCMetadata(md))
+	return metadata.NewOutgoingContext(ctx, md)
+}
+
+// reportPanic is for defer: it keeps a panic of a propagator from the RPC.
+func reportPanic(restore func()) {
+	if v := recover(); v != nil {
+		restore()
+		otel.Handle(fmt.Errorf("genaigrpc: propagator panicked, RPC goes on without trace context: %v", v))
+	}
+}

@@ -1,0 +1,235 @@
+package genaigrpc
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otelcodes "go.opentelemetry.io/otel/codes"
+	otelprop "go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
+
+	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/semconv"
+)
+
+// NewServerHandler returns what [google.golang.org/grpc.StatsHandler] takes. It
+// gives each RPC a SERVER span, named by the full method, with
+// genai.span.role=service, below the span of the caller. The handler's context
+// carries the span and the time of arrival, from which an inference started
+// below counts its TTFT ([genaitrace.ContextWithArrival]).
+//
+// The status is Error for the codes that are a server's own fault: UNKNOWN,
+// DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and DATA_LOSS.
+// A client that leaves before its answer is complete is no error, whatever the
+// handler then returns: the code is CANCELLED and genai.stream.terminal says
+// client_cancelled. gRPC cannot tell that from a lost connection, nor from
+// [google.golang.org/grpc.Server.Stop].
+//
+// A method that the server does not have names the span "grpc", so that
+// strangers cannot choose names.
+//
+// Metric: rpc.server.call.duration.
+func NewServerHandler(opts ...Option) stats.Handler {
+	c := newConfig(opts)
+	return &serverHandler{
+		tracer:     c.tracer(),
+		durations:  newServerDurations(c.meter()),
+		propagator: c.propagator,
+		public:     c.publicEndpoint,
+		methods: methods{common: []attribute.KeyValue{
+			semconv.GenAISpanRole(semconv.GenAISpanRoleService),
+		}},
+	}
+}
+
+type serverHandler struct {
+	tracer     trace.Tracer
+	durations  *durations
+	propagator otelprop.TextMapPropagator
+	public     bool
+	methods    methods
+}
+
+// A serverRPC is one RPC between TagRPC and its last event. gRPC reports the
+// events that matter here from the one goroutine that serves the RPC.
+type serverRPC struct {
+	handler  *serverHandler
+	full     string
+	method   *method
+	span     trace.Span
+	start    time.Time
+	answered bool // the status was handed to a stream that the client held open
+
+	// Of a method that has not been served before:
+	refusal *time.Timer
+
+	begun, ended atomic.Bool
+}
+
+// peerKey is where TagConn leaves the attributes of the peer, which are the
+// same for all RPCs of a connection.
+type peerKey struct{}
+
+func (*serverHandler) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
+	return context.WithValue(ctx, peerKey{}, peerAttributes(info.RemoteAddr))
+}
+
+func (*serverHandler) HandleConn(context.Context, stats.ConnStats) {}
+
+// TagRPC starts the span, because only the context that it returns reaches the
+// method's handler.
+func (h *serverHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	arrived := time.Now()
+	m, served := h.methods.lookup(info.FullMethodName)
+	ctx, span := h.startSpan(ctx, m, arrived)
+	ctx = genaitrace.ContextWithArrival(ctx, arrived)
+	if !span.IsRecording() && !h.durations.enabled(ctx) {
+		return ctx
+	}
+	r := &serverRPC{handler: h, full: info.FullMethodName, method: m, span: span, start: arrived}
+	if !served {
+		r.refusal = time.AfterFunc(refusalGrace, func() { r.refuse(r.start) })
+	}
+	return context.WithValue(ctx, h, r)
+}
+
+func (h *serverHandler) startSpan(ctx context.Context, m *method, at time.Time) (context.Context, trace.Span) {
+	attrs := m.attrs
+	if peer, _ := ctx.Value(peerKey{}).([]attribute.KeyValue); len(peer) > 0 {
+		attrs = append(attrs[:len(attrs):len(attrs)], peer...)
+	}
+	opts := make([]trace.SpanStartOption, 0, 5)
+	opts = append(opts,
+		trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...), trace.WithTimestamp(at))
+
+	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() && !sc.IsRemote() {
+		// A stats handler before this one started a span of its own.
+		return h.tracer.Start(ctx, m.name, opts...)
+	}
+	remote := extract(ctx, h.propagator)
+	if !h.public {
+		return h.tracer.Start(remote, m.name, opts...)
+	}
+	opts = append(opts, trace.WithNewRoot())
+	if sc := trace.SpanContextFromContext(remote); sc.IsValid() {
+		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: sc}))
+	}
+	return h.tracer.Start(ctx, m.name, opts...)
+}
+
+func (h *serverHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
+	switch e := event.(type) {
+	case *stats.InPayload, *stats.OutPayload:
+		return // once a message: as little as possible
+	case *stats.Begin:
+		if r := h.rpc(ctx); r != nil {
+			r.begin()
+		}
+	case *stats.OutTrailer:
+		if r := h.rpc(ctx); r != nil {
+			r.answer()
+		}
+	case *stats.End:
+		if r := h.rpc(ctx); r != nil {
+			r.end(ctx, e)
+		}
+	}
+}
+
+func (h *serverHandler) rpc(ctx context.Context) *serverRPC {
+	r, _ := ctx.Value(h).(*serverRPC)
+	return r
+}
+
+// begin notes that the server has the method, or a handler for unknown ones.
+func (r *serverRPC) begin() {
+	r.begun.Store(true)
+	if r.refusal != nil {
+		r.refusal.Stop()
+		r.handler.methods.remember(r.full, r.method)
+	}
+}
+
+// answer notes that the status of the RPC went out.
+func (r *serverRPC) answer() {
+	r.answered = true
+	if r.begun.Load() {
+		return
+	}
+	if r.refusal != nil {
+		r.refusal.Stop()
+	}
+	r.refuse(time.Now())
+}
+
+// refusalGrace is how long to wait for any event of an RPC of an unknown
+// method. gRPC begins or refuses an RPC at once.
+const refusalGrace = 10 * time.Second
+
+// refuse ends an RPC whose method the server does not have. gRPC sends neither
+// Begin nor End for it, only the trailer of its refusal, and not even that
+// where the client has left already.
+func (r *serverRPC) refuse(at time.Time) {
+	if r.begun.Load() || !r.ended.CompareAndSwap(false, true) {
+		return
+	}
+	r.span.SetName(otherName)
+	r.span.SetAttributes(unknownMethod(r.full)...)
+	r.span.SetAttributes(failureAttributes[codes.Unimplemented]...)
+	r.span.SetStatus(otelcodes.Error, "")
+	r.span.End(trace.WithTimestamp(at))
+	r.handler.durations.record(context.Background(), at.Sub(r.start),
+		series{method: otherMethod, code: codes.Unimplemented, failed: true})
+}
+
+// end ends an RPC that had a handler.
+func (r *serverRPC) end(ctx context.Context, e *stats.End) {
+	if !r.ended.CompareAndSwap(false, true) {
+		return
+	}
+	code, terminal := codeOf(e.Error), semconv.GenAIStreamTerminalAttr("")
+	if !r.answered {
+		code = unanswered(ctx, e)
+		if code == codes.Canceled {
+			terminal = semconv.GenAIStreamTerminalClientCancelled
+		}
+	}
+	if code == codes.DeadlineExceeded {
+		terminal = semconv.GenAIStreamTerminalTimeout
+	}
+	failed := code == unwound || isServerError(code)
+
+	if terminal != "" {
+		r.span.SetAttributes(semconv.GenAIStreamTerminal(terminal))
+	}
+	if failed {
+		r.span.SetAttributes(failureAttributes[code]...)
+		r.span.SetStatus(otelcodes.Error, "")
+	} else {
+		r.span.SetAttributes(endAttributes[code]...)
+	}
+	r.span.End(trace.WithTimestamp(e.EndTime))
+	r.handler.durations.record(ctx, e.EndTime.Sub(r.start),
+		series{method: r.method.label, code: code, failed: failed})
+}
+
+// unanswered is the code of what ended an RPC whose status never went out,
+// whatever the handler returned. The context of a stream is done once its
+// status went out, so that it tells of the client only where none did.
+func unanswered(ctx context.Context, e *stats.End) codes.Code {
+	switch err := ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded
+	case err != nil:
+		return codes.Canceled
+	case e.Error == nil:
+		return unwound
+	default:
+		return codeOf(e.Error)
+	}
+}
