@@ -189,8 +189,8 @@ func (c *Call) ChunkAt(kind ChunkKind, t time.Time) {
 var errChunkTime = errors.New("call: time of a chunk before the request: chunk dropped")
 
 // SetRequest notes facts of the request that were not known at the start, such
-// as those read from a body as it was sent; zero fields change nothing, and
-// Arrived is ignored. A model that was unknown renames the span of StartCall.
+// as those read from a body as it was sent. What is known already stays; Arrived
+// is ignored. A model that was unknown renames the span of StartCall.
 func (c *Call) SetRequest(late Request) {
 	if c == nil {
 		return
@@ -201,19 +201,15 @@ func (c *Call) SetRequest(late Request) {
 	if c.done.Load() {
 		return
 	}
-	named := c.req.Model == "" && late.Model != ""
-	if named {
-		c.req.Model = late.Model
-	}
-	c.req.Stream = c.req.Stream || late.Stream
+	news := c.req.learn(late)
 	if c.gateway {
 		return // its span tells of HTTP; the model is a dimension of its metric
 	}
-	if named {
-		c.span.SetName(c.t.spanName(string(c.req.Operation), late.Model))
+	if news.Model != "" {
+		c.span.SetName(c.t.spanName(string(c.req.Operation), news.Model))
 	}
-	if c.span.IsRecording() {
-		c.span.SetAttributes(late.appendFacts(make([]attribute.KeyValue, 0, 8))...)
+	if attrs := news.appendFacts(nil); len(attrs) > 0 {
+		c.span.SetAttributes(attrs...)
 	}
 }
 

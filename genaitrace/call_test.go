@@ -482,3 +482,77 @@ func TestWhatSamplersReadIsThereWhenTheSpanStarts(t *testing.T) {
 	call.End()
 	inf.End()
 }
+
+// A transport learns of the request as its body passes.
+func TestWhatIsLearnedOfTheRequestLaterCompletesTheCall(t *testing.T) {
+	for name, tt := range map[string]struct {
+		start, late genaitrace.Request
+		span        string // name
+		want        map[string]any
+	}{
+		"everything is new": {
+			genaitrace.Request{}, fullRequest(), "chat qwen2.5-7b-instruct",
+			map[string]any{
+				"gen_ai.operation.name": "chat", "gen_ai.provider.name": "vllm", "gen_ai.request.model": "qwen2.5-7b-instruct",
+				"server.address": "gpu-7.internal", "server.port": int64(8000),
+			},
+		},
+		"what is known stays": {
+			genaitrace.Request{Provider: "openai", Model: "gpt-4o", ServerAddress: "api.openai.com", ServerPort: 443}, fullRequest(), "chat gpt-4o",
+			map[string]any{
+				"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-4o",
+				"server.address": "api.openai.com", "server.port": int64(443),
+			},
+		},
+		"nothing is new": {
+			genaitrace.Request{Model: "m"}, genaitrace.Request{}, "chat m",
+			map[string]any{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"},
+		},
+		"a broken string": {
+			genaitrace.Request{}, genaitrace.Request{Model: "m\xff"}, "chat m\uFFFD",
+			map[string]any{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m\uFFFD"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := record(t)
+			_, call := r.StartCall(t.Context(), tt.start)
+			call.SetRequest(tt.late)
+			call.End()
+			call.SetRequest(genaitrace.Request{Model: "too late"})
+
+			s := r.span(tt.span)
+			assert.Equal(t, tt.want, dims(r.point(genaiconv.ClientInferenceDurationName).Attributes))
+			for key, want := range tt.want {
+				assert.Equal(t, want, s.value(attribute.Key(key)).AsInterface(), key)
+			}
+			assert.Equal(t, tt.late.Stream, s.has(genaiconv.RequestStreamKey))
+			assert.Equal(t, tt.late.MaxTokens > 0, s.has(genaiconv.RequestMaxTokensKey))
+		})
+	}
+}
+
+func TestWhatAGatewayLearnsIsADimensionAndDoesNotRenameItsSpan(t *testing.T) {
+	r := record(t)
+	_, gateway := r.StartGateway(t.Context(), genaitrace.GatewayRequest{Name: "POST /"})
+	gateway.SetRequest(genaitrace.Request{Model: "m"})
+	gateway.Chunk(genaitrace.Visible)
+	gateway.End()
+	assert.False(t, r.span("POST /").has(genaiconv.RequestModelKey))
+	assert.Equal(t, map[string]any{"gen_ai.operation.name": "chat", "gen_ai.request.model": "m", "genai.span.role": "gateway"},
+		dims(r.point(semconv.GenAITimeToFirstTokenName).Attributes))
+}
+
+func TestAFaultOfTheReaderIsCountedEachTimeAndReportedOnce(t *testing.T) {
+	reported := handled(t)
+	r := record(t)
+	_, call := r.StartCall(t.Context(), genaitrace.Request{})
+	unreadable := errors.New("event of 2 MiB")
+	for range 3 {
+		call.Fault(semconv.GenAIFaultParse, unreadable)
+	}
+	call.Fault(semconv.GenAIFaultPanic, errors.New("callback"))
+	call.End()
+	assert.Equal(t, map[semconv.GenAIFaultAttr]int{semconv.GenAIFaultParse: 3, semconv.GenAIFaultPanic: 1}, r.faults())
+	require.Len(t, reported(), 2)
+	assert.ErrorIs(t, reported()[0], unreadable)
+}

@@ -75,6 +75,7 @@ func TestACallMayEndWhileAnotherGoroutineReads(t *testing.T) {
 				call.ChunkAt(genaitrace.Visible, time.Now())
 			},
 			func() { call.SetUsage(fullUsage()) },
+			func() { call.SetRequest(genaitrace.Request{Provider: "vllm", MaxTokens: 5}) },
 			func() { call.SetFinish("stop"); call.SetResponse("id", "m") },
 			func() { call.SetTerminal(semconv.GenAIStreamTerminalDone); call.SetErrorType("x") },
 			func() { call.SetAttributes(semconv.GenAIRequestID("r")); call.Watch() },

@@ -339,6 +339,7 @@ func useEverything(ctx context.Context, inf *genaitrace.Inference, d *genaitrace
 	inf.SetAttributes(attr)
 	inf.Span().AddEvent("late")
 	call.ChunkAt(genaitrace.Visible, time.Now())
+	call.SetRequest(genaitrace.Request{Model: "late"})
 	call.SetUsage(genaitrace.Usage{InputTokens: new(9)})
 	call.SetFinish("late")
 	call.SetResponse("late", "late")

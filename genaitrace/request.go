@@ -110,6 +110,31 @@ func isFinite(v *float64) bool {
 	return v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0)
 }
 
+// learn takes over what late knows and r does not, and returns that.
+func (r *Request) learn(late Request) (news Request) {
+	if r.ServerAddress == "" {
+		learn(&r.ServerAddress, late.ServerAddress, &news.ServerAddress)
+		learn(&r.ServerPort, late.ServerPort, &news.ServerPort)
+	}
+	learn(&r.Provider, late.Provider, &news.Provider)
+	learn(&r.Model, late.Model, &news.Model)
+	learn(&r.ModelVersion, late.ModelVersion, &news.ModelVersion)
+	learn(&r.RequestID, late.RequestID, &news.RequestID)
+	learn(&r.Stream, late.Stream, &news.Stream)
+	learn(&r.MaxTokens, late.MaxTokens, &news.MaxTokens)
+	learn(&r.Temperature, late.Temperature, &news.Temperature)
+	learn(&r.TopP, late.TopP, &news.TopP)
+	return news
+}
+
+// learn copies late to known and to news, unless it is zero or known is not.
+func learn[T comparable](known *T, late T, news *T) {
+	var zero T
+	if *known == zero && late != zero {
+		*known, *news = late, late
+	}
+}
+
 // A Prompt holds what the engine knows of a prompt when prefill starts. Zero
 // values are unknown.
 type Prompt struct {
