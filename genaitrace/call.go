@@ -71,7 +71,7 @@ type Call struct {
 // genai.time_to_first_token. All are recorded in one pass at the end, also
 // where the span is not sampled.
 func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *Call) {
-	if t == nil {
+	if t == nil || t.metrics == nil {
 		return ctx, nil
 	}
 	req.clean()
@@ -127,7 +127,7 @@ type GatewayRequest struct {
 //
 // Metric: genai.time_to_first_token with genai.span.role=gateway.
 func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.Context, *Call) {
-	if t == nil {
+	if t == nil || t.metrics == nil {
 		return ctx, nil
 	}
 	r := Request{Operation: req.Operation, Arrived: req.Arrived}
@@ -152,7 +152,7 @@ func (c *Call) Watch() bool { return c != nil && c.watched.CompareAndSwap(false,
 
 // Span returns the span, for what this package has no method for.
 func (c *Call) Span() trace.Span {
-	if c == nil {
+	if c == nil || c.t == nil {
 		return noSpan
 	}
 	return c.span
@@ -160,14 +160,14 @@ func (c *Call) Span() trace.Span {
 
 // SetAttributes adds attributes to the span.
 func (c *Call) SetAttributes(attrs ...attribute.KeyValue) {
-	if c != nil {
+	if c != nil && c.t != nil {
 		c.span.SetAttributes(attrs...)
 	}
 }
 
 // Chunk stamps a data event of the streamed response.
 func (c *Call) Chunk(kind ChunkKind) {
-	if c != nil {
+	if c != nil && c.t != nil {
 		c.clock.tick(min(kind, Visible))
 	}
 }
@@ -175,7 +175,7 @@ func (c *Call) Chunk(kind ChunkKind) {
 // ChunkAt stamps a data event that arrived at t; a zero time, or one in the
 // future, means now, and one before the start is dropped and counted.
 func (c *Call) ChunkAt(kind ChunkKind, t time.Time) {
-	if c == nil {
+	if c == nil || c.t == nil {
 		return
 	}
 	at := sinceArrival(t, c.base, c.after)
@@ -192,7 +192,7 @@ var errChunkTime = errors.New("call: time of a chunk before the request: chunk d
 // as those read from a body as it was sent. What is known already stays; Arrived
 // is ignored. A model that was unknown renames the span of StartCall.
 func (c *Call) SetRequest(late Request) {
-	if c == nil {
+	if c == nil || c.t == nil {
 		return
 	}
 	late.clean()
@@ -215,7 +215,7 @@ func (c *Call) SetRequest(late Request) {
 
 // SetUsage notes token counts; known fields replace those of earlier calls.
 func (c *Call) SetUsage(u Usage) {
-	if c == nil {
+	if c == nil || c.t == nil {
 		return
 	}
 	c.mu.Lock()
@@ -227,7 +227,7 @@ func (c *Call) SetUsage(u Usage) {
 
 // SetFinish notes why generation ended, one reason a choice.
 func (c *Call) SetFinish(reasons ...string) {
-	if c == nil {
+	if c == nil || c.t == nil {
 		return
 	}
 	c.mu.Lock()
@@ -238,7 +238,7 @@ func (c *Call) SetFinish(reasons ...string) {
 // SetResponse notes the identifier of the response and the model that
 // answered; empty values are unknown and change nothing.
 func (c *Call) SetResponse(id, model string) {
-	if c == nil {
+	if c == nil || c.t == nil {
 		return
 	}
 	c.mu.Lock()
@@ -255,7 +255,7 @@ func (c *Call) SetResponse(id, model string) {
 // timeout make the call a failure, whatever End or Fail says later. Only the
 // first value counts.
 func (c *Call) SetTerminal(terminal semconv.GenAIStreamTerminalAttr) {
-	if c == nil {
+	if c == nil || c.t == nil {
 		return
 	}
 	c.mu.Lock()
@@ -269,7 +269,7 @@ func (c *Call) SetTerminal(terminal semconv.GenAIStreamTerminalAttr) {
 // it wins over the type of the error that Fail gets. Only the first value
 // counts.
 func (c *Call) SetErrorType(errType string) {
-	if c == nil {
+	if c == nil || c.t == nil {
 		return
 	}
 	c.mu.Lock()
@@ -304,7 +304,7 @@ func (c *Call) EndErr(err *error) {
 }
 
 func (c *Call) end(err error, flag endFlag, at time.Time) {
-	if c == nil || !c.done.CompareAndSwap(false, true) {
+	if c == nil || c.t == nil || !c.done.CompareAndSwap(false, true) {
 		return
 	}
 	how, errType, err := judge(c.ctx, err, flag)
@@ -436,7 +436,7 @@ func (c *Call) appendStream(attrs []attribute.KeyValue, stats *clockStats) []att
 		return attrs // the timeline stands on the call's own span
 	}
 	if stats.ticks > 1 {
-		attrs = append(attrs, semconv.GenAIChunkTimeline(stats.timeline()))
+		attrs = append(attrs, semconv.GenAIChunkTimeline(stats.settle()))
 	}
 	return stats.appendGaps(attrs, semconv.GenAIChunkGapP50MsKey, semconv.GenAIChunkGapP95MsKey, semconv.GenAIChunkGapMaxMsKey)
 }
@@ -477,7 +477,7 @@ func (c *Call) record(stats *clockStats, how outcome, errType string, duration i
 // Fault counts an input that telemetry could not read, and reports the first of
 // each kind to the error handler of OpenTelemetry.
 func (c *Call) Fault(kind semconv.GenAIFaultAttr, err error) {
-	if c != nil {
+	if c != nil && c.t != nil {
 		c.t.metrics.fault(c.ctx, kind, err)
 	}
 }

@@ -8,9 +8,10 @@ import (
 )
 
 // A clock stamps the ticks of one stream: tokens on a host, chunks elsewhere.
-// One goroutine ticks; any goroutine may take the summary. A tick costs one
-// reading of the monotonic clock and two stores: it goes into a small window,
-// and each full window is folded into the timeline and the statistics.
+// One goroutine ticks; any goroutine may close the clock. A tick costs one
+// reading of the monotonic clock and two stores: it goes into a small window, and
+// each full window is folded into the statistics. What the gaps say is worked
+// out once, at the end.
 //
 // Times are nanoseconds since arrival.
 type clock struct {
@@ -28,7 +29,8 @@ type clock struct {
 // tickKind says what a tick carried; the values are ordered.
 type tickKind = ChunkKind
 
-// clockStats is what folding accumulates.
+// clockStats is what folding accumulates. The gaps are counted one by one only
+// once times no longer holds every tick; settle does it for the others.
 type clockStats struct {
 	ticks, outputs                   int
 	first, firstOutput, firstVisible int64 // valid where the matching has* is set
@@ -36,9 +38,10 @@ type clockStats struct {
 	hasOutput, hasVisible            bool
 	times                            []int64 // every stride-th tick
 	stride                           int
-	gaps                             [codeEscape + 1]uint32
-	longest                          int64
-	tinySum, hugeSum                 int64 // of the gaps under 10 µs, and from 40 s on
+
+	gaps             [codeEscape + 1]uint32 // how many have each code
+	longest          int64
+	tinySum, hugeSum int64 // of the gaps under 10 µs, and from 40 s on
 }
 
 func (c *clock) start(base time.Time, offset time.Duration) {
@@ -85,6 +88,19 @@ func (c *clock) close() (stats *clockStats, ok bool) {
 	return &c.stats, true
 }
 
+// firstTick is the time of the first tick of a clock that still runs.
+func (c *clock) firstTick() (at int64, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stats.ticks > 0 {
+		return c.stats.first, true
+	}
+	if c.n.Load() > 0 {
+		return c.window[0] >> 2, true
+	}
+	return 0, false
+}
+
 func (c *clock) fold() {
 	s := &c.stats
 	for _, packed := range c.window[:c.n.Load()] {
@@ -96,20 +112,7 @@ func (s *clockStats) add(at int64, kind tickKind) {
 	if s.ticks == 0 {
 		s.first, s.last, s.stride = at, at, 1
 	}
-	gap := at - s.last
-	if gap < 0 {
-		at, gap = s.last, 0
-	}
-	if s.ticks > 0 {
-		s.gaps[gapCode(gap)]++
-		s.longest = max(s.longest, gap)
-		switch {
-		case gap < int64(gapMin):
-			s.tinySum += gap
-		case gap >= int64(gapMax):
-			s.hugeSum += gap
-		}
-	}
+	at = max(at, s.last)
 	if kind >= Output {
 		if !s.hasOutput {
 			s.firstOutput, s.hasOutput = at, true
@@ -120,6 +123,9 @@ func (s *clockStats) add(at int64, kind tickKind) {
 	if kind == Visible && !s.hasVisible {
 		s.firstVisible, s.hasVisible = at, true
 	}
+	if s.stride > 1 {
+		s.count(at - s.last)
+	}
 	if s.ticks%s.stride == 0 {
 		s.keep(at)
 	}
@@ -127,9 +133,29 @@ func (s *clockStats) add(at int64, kind tickKind) {
 	s.ticks++
 }
 
+// count notes one gap, and returns its code.
+func (s *clockStats) count(gap int64) uint8 {
+	code := gapCode(gap)
+	s.gaps[code]++
+	s.longest = max(s.longest, gap)
+	switch code {
+	case codeTiny:
+		s.tinySum += gap
+	case codeEscape:
+		s.hugeSum += gap
+	}
+	return code
+}
+
 // keep adds a time to the timeline; when it is full, every second one goes.
 func (s *clockStats) keep(at int64) {
 	if len(s.times) == timelineMaxGaps+1 {
+		if s.stride == 1 {
+			for i := 1; i < len(s.times); i++ {
+				s.count(s.times[i] - s.times[i-1])
+			}
+			s.count(at - s.last)
+		}
 		kept := s.times[:0]
 		for i := 0; i < len(s.times); i += 2 {
 			kept = append(kept, s.times[i])
@@ -157,13 +183,17 @@ func (s *clockStats) grow() {
 	s.times = append(make([]int64, 0, size), s.times...)
 }
 
-// timeline packs the times of all ticks.
-func (s *clockStats) timeline() string {
+// settle works out what the gaps say, once, and packs the timeline. Nothing but
+// the span needs either.
+func (s *clockStats) settle() (timeline string) {
+	if s.stride == 1 {
+		return encodeTimeline(s.times, s.ticks, s.stride, s.count)
+	}
 	times := s.times
 	if (s.ticks-1)%s.stride != 0 {
 		times = append(times[:len(times):len(times)], s.last)
 	}
-	return encodeTimeline(times, s.ticks, s.stride)
+	return encodeTimeline(times, s.ticks, s.stride, nil)
 }
 
 // eachGap calls record with every gap: exactly while the timeline has each
@@ -183,8 +213,8 @@ func (s *clockStats) eachGap(record func(ns int64)) {
 	}
 }
 
-// quantile is the nearest-rank quantile of the gaps, right within 3 % from
-// 10 µs up. ok is false where there is no gap.
+// quantile is the nearest-rank quantile of the settled gaps, right within 3 %
+// from 10 µs up. ok is false where there is no gap.
 func (s *clockStats) quantile(q float64) (ns int64, ok bool) {
 	total := s.ticks - 1
 	if total < 1 {

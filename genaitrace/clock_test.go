@@ -96,9 +96,9 @@ func TestTheClockAgreesWithASimpleModel(t *testing.T) {
 		} else {
 			requireSameSum(t, gaps, recorded)
 		}
-		requireQuantiles(t, gaps, s)
 
-		line := mustDecode(t, s.timeline())
+		line := mustDecode(t, s.settle())
+		requireQuantiles(t, gaps, s)
 		require.Equal(t, n, line.Ticks)
 		for tick, offset := range line.Offsets() {
 			want := m.times[tick] - m.times[0]

@@ -85,7 +85,7 @@ func (d *Decode) Token() {
 
 // Tokens stamps n tokens that one step of the engine produced together.
 func (d *Decode) Tokens(n int) {
-	if d == nil {
+	if d == nil || d.inf == nil {
 		return
 	}
 	if n < 1 || n > maxTokensStep {
@@ -101,7 +101,7 @@ func (d *Decode) Tokens(n int) {
 // TokenAt stamps a token that was generated at t; a zero time, or one in the
 // future, means now.
 func (d *Decode) TokenAt(t time.Time) {
-	if d == nil {
+	if d == nil || d.inf == nil {
 		return
 	}
 	at := sinceArrival(t, d.inf.base, d.inf.after)
@@ -112,6 +112,8 @@ func (d *Decode) TokenAt(t time.Time) {
 	d.clock.tickAt(at, Output)
 }
 
+var prefillToDecode = trace.WithAttributes(semconv.GenAIPhase("prefill->decode"))
+
 // collect closes the clock and adds it up. inf.mu is held.
 func (d *Decode) collect(inf *Inference) *clockStats {
 	stats, ok := d.clock.close()
@@ -121,12 +123,26 @@ func (d *Decode) collect(inf *Inference) *clockStats {
 	all := &inf.tokens
 	if all.count == 0 || stats.first < all.first {
 		all.first = stats.first
-		d.holdsFirst = true
+		d.holdsFirst = !inf.tickedBefore(stats.first)
 	}
 	all.count += stats.ticks
 	all.last = max(all.last, stats.last)
 	_, d.afterPrefill = firstStart(inf.intervals, partPrefill)
 	return stats
+}
+
+// tickedBefore reports whether a decode phase that still runs has an earlier
+// token. inf.mu is held.
+func (inf *Inference) tickedBefore(at int64) bool {
+	for _, p := range inf.open {
+		if p.decode == nil {
+			continue
+		}
+		if first, ok := p.decode.clock.firstTick(); ok && first < at {
+			return true
+		}
+	}
+	return false
 }
 
 // describe writes the events of the phase and appends what its clock saw. The
@@ -135,7 +151,7 @@ func (d *Decode) describe(attrs []attribute.KeyValue, stats *clockStats) []attri
 	when := func(ns int64) time.Time { return d.inf.base.Add(time.Duration(ns) - d.inf.after) }
 	if d.afterPrefill {
 		d.span.AddEvent(semconv.EventPhaseTransition, trace.WithTimestamp(when(d.start)),
-			trace.WithAttributes(semconv.GenAIPhase("prefill->decode")))
+			prefillToDecode)
 	}
 	if d.holdsFirst {
 		d.span.AddEvent(semconv.EventFirstToken, trace.WithTimestamp(when(stats.first)),
@@ -143,7 +159,7 @@ func (d *Decode) describe(attrs []attribute.KeyValue, stats *clockStats) []attri
 	}
 	attrs = append(attrs, semconv.GenAITokenCount(stats.ticks))
 	if stats.ticks > 1 {
-		attrs = append(attrs, semconv.GenAITokenTimeline(stats.timeline()))
+		attrs = append(attrs, semconv.GenAITokenTimeline(stats.settle()))
 	}
 	return stats.appendGaps(attrs, semconv.GenAITokenGapP50MsKey, semconv.GenAITokenGapP95MsKey, semconv.GenAITokenGapMaxMsKey)
 }

@@ -399,3 +399,37 @@ func TestWhereNothingRecordsTheContextKeepsItsSpan(t *testing.T) {
 	assert.Equal(t, foreign.SpanContext(), trace.SpanContextFromContext(ctx))
 	foreign.End()
 }
+
+// A handle that nobody started, like a nil one, does nothing.
+func TestZeroHandlesDoNothing(t *testing.T) {
+	ctx, inf := new(genaitrace.Tracer).StartInference(t.Context(), genaitrace.Request{})
+	require.Nil(t, inf)
+	_, call := new(genaitrace.Tracer).StartCall(ctx, genaitrace.Request{})
+	require.Nil(t, call)
+
+	zero := &genaitrace.Inference{}
+	_, queue := zero.StartQueue(ctx)
+	require.Nil(t, queue)
+	_, decode := zero.StartDecode(ctx)
+	require.Nil(t, decode)
+	zero.SetUsage(genaitrace.Usage{InputTokens: new(1)})
+	zero.SetAttributes()
+	zero.EarlyStop("user")
+	zero.End()
+
+	phase := &genaitrace.Phase{}
+	phase.SetInputTokens(1)
+	phase.SetAttributes()
+	phase.End()
+	lone := &genaitrace.Decode{}
+	lone.Token()
+	lone.Tokens(2)
+	lone.TokenAt(time.Now())
+	lone.End()
+	zeroCall := &genaitrace.Call{}
+	zeroCall.Chunk(genaitrace.Visible)
+	zeroCall.ChunkAt(genaitrace.Visible, time.Now())
+	zeroCall.SetRequest(genaitrace.Request{Model: "m"})
+	zeroCall.SetAttributes()
+	zeroCall.End()
+}

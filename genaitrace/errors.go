@@ -33,12 +33,13 @@ func classify(ctx context.Context, err error) (outcome, string) {
 	if err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return succeeded, ""
 	}
-	ctxErr := ctx.Err()
-	if errors.Is(err, context.Canceled) || errors.Is(ctxErr, context.Canceled) {
-		return cancelled, ""
-	}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctxErr, context.DeadlineExceeded) {
-		return timedOut, errTypeTimeout
+	for _, cause := range []error{err, ctx.Err()} {
+		switch {
+		case errors.Is(cause, context.DeadlineExceeded):
+			return timedOut, errTypeTimeout
+		case errors.Is(cause, context.Canceled):
+			return cancelled, ""
+		}
 	}
 	return failed, errorType(err)
 }

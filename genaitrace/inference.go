@@ -44,6 +44,8 @@ type Inference struct {
 	response   string
 	stopped    bool
 	firstPhase [5]Phase // the usual phases need no allocation of their own
+	openSpace  [4]*Phase
+	ranSpace   [8]interval
 	phases     int
 }
 
@@ -62,7 +64,7 @@ type tokenStats struct {
 // .time_per_output_token, recorded at the end also where the span is not
 // sampled.
 func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Context, *Inference) {
-	if t == nil {
+	if t == nil || t.metrics == nil {
 		return ctx, nil
 	}
 	req.clean()
@@ -73,15 +75,17 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) {
 		return ctx, nil
 	}
-	return ctx, &Inference{
+	inf := &Inference{
 		t: t, ctx: ctx, span: span, req: req, inner: inner,
 		base: now, after: now.Sub(arrived),
 	}
+	inf.open, inf.intervals = inf.openSpace[:0], inf.ranSpace[:0]
+	return ctx, inf
 }
 
 // Span returns the span, for what this package has no method for.
 func (inf *Inference) Span() trace.Span {
-	if inf == nil {
+	if inf == nil || inf.t == nil {
 		return noSpan
 	}
 	return inf.span
@@ -89,14 +93,14 @@ func (inf *Inference) Span() trace.Span {
 
 // SetAttributes adds attributes to the span.
 func (inf *Inference) SetAttributes(attrs ...attribute.KeyValue) {
-	if inf != nil {
+	if inf != nil && inf.t != nil {
 		inf.span.SetAttributes(attrs...)
 	}
 }
 
 // SetUsage notes token counts; known fields replace those of earlier calls.
 func (inf *Inference) SetUsage(u Usage) {
-	if inf == nil {
+	if inf == nil || inf.t == nil {
 		return
 	}
 	inf.mu.Lock()
@@ -111,7 +115,7 @@ func (inf *Inference) SetUsage(u Usage) {
 
 // SetFinish notes why generation ended, one reason a choice.
 func (inf *Inference) SetFinish(reasons ...string) {
-	if inf == nil {
+	if inf == nil || inf.t == nil {
 		return
 	}
 	inf.mu.Lock()
@@ -124,7 +128,7 @@ func (inf *Inference) SetFinish(reasons ...string) {
 // SetResponse notes the identifier of the response and the model that
 // answered; empty values are unknown and change nothing.
 func (inf *Inference) SetResponse(id, model string) {
-	if inf == nil {
+	if inf == nil || inf.t == nil {
 		return
 	}
 	inf.mu.Lock()
@@ -144,7 +148,7 @@ func (inf *Inference) SetResponse(id, model string) {
 // on the decode span where one is open. Only the first call counts. A cancelled
 // context or a passed deadline at the end records itself.
 func (inf *Inference) EarlyStop(reason semconv.GenAIEarlyStopReasonAttr) {
-	if inf == nil {
+	if inf == nil || inf.t == nil {
 		return
 	}
 	inf.mu.Lock()
@@ -205,7 +209,7 @@ type endFlag uint8
 const panicked endFlag = 1
 
 var (
-	errCount = errors.New("usage: negative token count dropped")
+	errCount = errors.New("token count that is negative, or larger than the whole, dropped")
 	errPanic = errors.New("panic")
 )
 
@@ -219,7 +223,7 @@ func judge(ctx context.Context, err error, flag endFlag) (outcome, string, error
 }
 
 func (inf *Inference) end(err error, flag endFlag, at time.Time) {
-	if inf == nil {
+	if inf == nil || inf.t == nil {
 		return
 	}
 	how, errType, err := judge(inf.ctx, err, flag)
@@ -290,7 +294,7 @@ func (inf *Inference) now() int64 { return int64(time.Since(inf.base) + inf.afte
 
 // describe writes everything that is known only at the end, in one call.
 func (inf *Inference) describe(how outcome, errType string, err error) {
-	attrs := make([]attribute.KeyValue, 0, 24)
+	attrs := make([]attribute.KeyValue, 0, 16)
 	if inf.tokens.count > 0 {
 		attrs = append(attrs, semconv.LLMTTFTMs(ms(inf.tokens.first)), semconv.GenAILastTokenMs(ms(inf.tokens.last)))
 		p := partitionTTFT(inf.intervals, inf.tokens.first)

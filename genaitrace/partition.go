@@ -49,7 +49,8 @@ type partition struct {
 func partitionTTFT(intervals []interval, ttft int64) partition {
 	var p partition
 	prefillEnd := int64(-1)
-	clipped := make([]interval, 0, len(intervals)+1)
+	var space [12]interval // without allocation for the usual number of phases
+	clipped := space[:0]
 	for _, iv := range intervals {
 		if iv.part >= partEmit {
 			continue
@@ -64,7 +65,8 @@ func partitionTTFT(intervals []interval, ttft int64) partition {
 		p.known[partEmit] = true
 		clipped = append(clipped, interval{partEmit, prefillEnd, ttft})
 	}
-	cuts := []int64{0, ttft}
+	var cutSpace [26]int64
+	cuts := append(cutSpace[:0], 0, ttft)
 	for i := range clipped {
 		iv := &clipped[i]
 		iv.start, iv.end = max(iv.start, 0), min(iv.end, ttft)

@@ -2,6 +2,7 @@ package genaitrace
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -20,78 +21,91 @@ type Phase struct {
 	kind   *phaseKind
 	start  int64   // since arrival
 	decode *Decode // that embeds this phase, if any
+	prompt Prompt  // of a prefill
 	ended  bool    // guarded by inf.mu
 }
 
 // phaseKind is what tells one phase from another.
 type phaseKind struct {
 	name     string
-	role     semconv.GenAISpanRoleAttr
 	part     part
 	duration attribute.Key // the house key that repeats the span's duration
+	options  []trace.SpanStartOption
+}
+
+// newPhaseKind prepares what each span of the kind starts with.
+func newPhaseKind(name string, role semconv.GenAISpanRoleAttr, part part, duration attribute.Key) phaseKind {
+	return phaseKind{name, part, duration, []trace.SpanStartOption{trace.WithAttributes(semconv.GenAISpanRole(role))}}
 }
 
 var (
-	queuePhase       = phaseKind{semconv.SpanQueueWait, semconv.GenAISpanRoleQueue, partQueue, semconv.LLMQueueWaitMsKey}
-	tokenizePhase    = phaseKind{semconv.SpanTokenizerEncode, semconv.GenAISpanRoleTokenize, partTokenize, ""}
-	schedulePhase    = phaseKind{semconv.SpanSchedulerDispatch, semconv.GenAISpanRoleSchedule, partSchedule, ""}
-	prefillPhase     = phaseKind{semconv.SpanInferencePrefill, semconv.GenAISpanRolePrefill, partPrefill, semconv.AIPrefillDurationMsKey}
-	decodePhase      = phaseKind{semconv.SpanInferenceDecode, semconv.GenAISpanRoleDecode, partCount, semconv.AIDecodeDurationMsKey}
-	postprocessPhase = phaseKind{semconv.SpanInferencePostprocess, semconv.GenAISpanRolePostprocess, partCount, ""}
+	queuePhase       = newPhaseKind(semconv.SpanQueueWait, semconv.GenAISpanRoleQueue, partQueue, semconv.LLMQueueWaitMsKey)
+	tokenizePhase    = newPhaseKind(semconv.SpanTokenizerEncode, semconv.GenAISpanRoleTokenize, partTokenize, "")
+	schedulePhase    = newPhaseKind(semconv.SpanSchedulerDispatch, semconv.GenAISpanRoleSchedule, partSchedule, "")
+	prefillPhase     = newPhaseKind(semconv.SpanInferencePrefill, semconv.GenAISpanRolePrefill, partPrefill, semconv.AIPrefillDurationMsKey)
+	decodePhase      = newPhaseKind(semconv.SpanInferenceDecode, semconv.GenAISpanRoleDecode, partCount, semconv.AIDecodeDurationMsKey)
+	postprocessPhase = newPhaseKind(semconv.SpanInferencePostprocess, semconv.GenAISpanRolePostprocess, partCount, "")
 )
 
 // StartQueue starts the wait for the scheduler (queue.wait).
 func (inf *Inference) StartQueue(ctx context.Context) (context.Context, *Phase) {
-	return inf.startPhase(ctx, &queuePhase, nil, nil)
+	return inf.startPhase(ctx, &queuePhase, nil)
 }
 
 // StartTokenize starts the tokenizer's work (tokenizer.encode).
 func (inf *Inference) StartTokenize(ctx context.Context) (context.Context, *Phase) {
-	return inf.startPhase(ctx, &tokenizePhase, nil, nil)
+	return inf.startPhase(ctx, &tokenizePhase, nil)
 }
 
 // StartSchedule starts the scheduler's dispatch (scheduler.dispatch).
 func (inf *Inference) StartSchedule(ctx context.Context) (context.Context, *Phase) {
-	return inf.startPhase(ctx, &schedulePhase, nil, nil)
+	return inf.startPhase(ctx, &schedulePhase, nil)
 }
 
 // StartPrefill starts the forward passes over the prompt (inference.prefill).
 // End it when the first output token is computed.
 func (inf *Inference) StartPrefill(ctx context.Context, prompt Prompt) (context.Context, *Phase) {
-	if inf == nil {
+	if inf == nil || inf.t == nil {
 		return ctx, nil
 	}
-	attrs := make([]attribute.KeyValue, 0, 5)
-	switch tokens, cached := prompt.Tokens, prompt.Cached; {
-	case tokens < 0 || cached < 0 || tokens > 0 && cached > tokens:
+	if prompt.Tokens < 0 || prompt.Cached < 0 || prompt.Tokens > 0 && prompt.Cached > prompt.Tokens {
 		inf.t.metrics.fault(ctx, semconv.GenAIFaultCount, errCount)
-	case cached > 0:
-		attrs = append(attrs, semconv.AITokensCached(cached), semconv.AIKVCacheHit(true))
-		if tokens > 0 {
-			attrs = append(attrs, semconv.AIKVCacheHitRatio(float64(cached)/float64(tokens)))
-		}
-		fallthrough
-	default:
-		if tokens > 0 {
-			attrs = append(attrs, semconv.AITokensInput(tokens))
+		prompt = Prompt{}
+	}
+	ctx, p := inf.startPhase(ctx, &prefillPhase, nil)
+	if p != nil {
+		p.prompt = prompt
+	}
+	return ctx, p
+}
+
+// appendTo appends what is known of the prompt.
+func (p Prompt) appendTo(attrs []attribute.KeyValue) []attribute.KeyValue {
+	if p.Tokens > 0 {
+		attrs = append(attrs, semconv.AITokensInput(p.Tokens))
+	}
+	if p.Cached > 0 {
+		attrs = append(attrs, semconv.AITokensCached(p.Cached), semconv.AIKVCacheHit(true))
+		if p.Tokens > 0 {
+			attrs = append(attrs, semconv.AIKVCacheHitRatio(float64(p.Cached)/float64(p.Tokens)))
 		}
 	}
-	return inf.startPhase(ctx, &prefillPhase, attrs, nil)
+	return attrs
 }
 
 // StartPostprocess starts the work on the output (inference.postprocess).
 func (inf *Inference) StartPostprocess(ctx context.Context) (context.Context, *Phase) {
-	return inf.startPhase(ctx, &postprocessPhase, nil, nil)
+	return inf.startPhase(ctx, &postprocessPhase, nil)
 }
 
 // StartDecode starts token by token generation (inference.decode).
 func (inf *Inference) StartDecode(ctx context.Context) (context.Context, *Decode) {
-	if inf == nil {
+	if inf == nil || inf.t == nil {
 		return ctx, nil
 	}
 	d := &Decode{}
 	d.clock.start(inf.base, inf.after)
-	ctx, p := inf.startPhase(ctx, &decodePhase, nil, &d.Phase)
+	ctx, p := inf.startPhase(ctx, &decodePhase, &d.Phase)
 	if p == nil {
 		return ctx, nil
 	}
@@ -102,8 +116,8 @@ func (inf *Inference) StartDecode(ctx context.Context) (context.Context, *Decode
 // startPhase starts a phase, in the place that use points to where it is not
 // nil. Its parent is always the inference's span, whatever span ctx carries: a
 // ctx that is threaded through prefill and decode must not nest them.
-func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, attrs []attribute.KeyValue, use *Phase) (context.Context, *Phase) {
-	if inf == nil {
+func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, use *Phase) (context.Context, *Phase) {
+	if inf == nil || inf.t == nil {
 		return ctx, nil
 	}
 	inf.mu.Lock()
@@ -118,8 +132,7 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, attrs []a
 		if trace.SpanFromContext(ctx) != inf.span {
 			ctx = trace.ContextWithSpan(ctx, inf.span)
 		}
-		attrs = append(attrs, semconv.GenAISpanRole(kind.role))
-		ctx, span = inf.t.tracer.Start(ctx, kind.name, trace.WithAttributes(attrs...))
+		ctx, span = inf.t.tracer.Start(ctx, kind.name, kind.options...)
 	}
 
 	inf.mu.Lock()
@@ -144,7 +157,7 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, attrs []a
 
 // Span returns the span of the phase.
 func (p *Phase) Span() trace.Span {
-	if p == nil {
+	if p == nil || p.inf == nil {
 		return noSpan
 	}
 	return p.span
@@ -152,7 +165,7 @@ func (p *Phase) Span() trace.Span {
 
 // SetAttributes adds attributes to the span.
 func (p *Phase) SetAttributes(attrs ...attribute.KeyValue) {
-	if p != nil {
+	if p != nil && p.inf != nil {
 		p.span.SetAttributes(attrs...)
 	}
 }
@@ -160,7 +173,7 @@ func (p *Phase) SetAttributes(attrs ...attribute.KeyValue) {
 // SetInputTokens notes the length of the prompt, once the tokenizer knows it.
 // Zero and negative counts are unknown.
 func (p *Phase) SetInputTokens(n int) {
-	if p != nil && n > 0 {
+	if p != nil && p.inf != nil && n > 0 {
 		p.span.SetAttributes(semconv.AITokensInput(n))
 	}
 }
@@ -189,7 +202,7 @@ func (p *Phase) EndErr(err *error) {
 }
 
 func (p *Phase) close(err error, flag endFlag, at time.Time) {
-	if p == nil {
+	if p == nil || p.inf == nil {
 		return
 	}
 	how, errType, err := judge(p.inf.ctx, err, flag)
@@ -206,11 +219,8 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	}
 	p.ended = true
 	end, at, sane := endTime(at, p.start, inf.base, inf.after)
-	for i, o := range inf.open {
-		if o == p {
-			inf.open = append(inf.open[:i:i], inf.open[i+1:]...)
-			break
-		}
+	if i := slices.Index(inf.open, p); i >= 0 {
+		inf.open = slices.Delete(inf.open, i, i+1)
 	}
 	if sane && len(inf.intervals) < maxPhases {
 		inf.intervals = append(inf.intervals, interval{p.kind.part, p.start, end})
@@ -225,7 +235,12 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
 	}
 	if p.span.IsRecording() {
-		attrs := make([]attribute.KeyValue, 0, 8)
+		size := 2
+		if stats != nil || p.prompt != (Prompt{}) {
+			size = 8
+		}
+		attrs := make([]attribute.KeyValue, 0, size)
+		attrs = p.prompt.appendTo(attrs)
 		if p.kind.duration != "" && sane {
 			attrs = append(attrs, p.kind.duration.Float64(ms(end-p.start)))
 		}

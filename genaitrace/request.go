@@ -112,7 +112,7 @@ func isFinite(v *float64) bool {
 
 // learn takes over what late knows and r does not, and returns that.
 func (r *Request) learn(late Request) (news Request) {
-	if r.ServerAddress == "" {
+	if r.ServerAddress == "" && late.ServerAddress != "" {
 		learn(&r.ServerAddress, late.ServerAddress, &news.ServerAddress)
 		learn(&r.ServerPort, late.ServerPort, &news.ServerPort)
 	}

@@ -101,12 +101,18 @@ func gapCode(ns int64) uint8 {
 }
 
 // encodeTimeline packs the times of a stream. times holds every stride-th tick
-// and, where it is not among them, the last one; ticks counts all of them.
-// It halves the resolution until the text fits.
-func encodeTimeline(times []int64, ticks, stride int) string {
+// and, where it is not among them, the last one; ticks counts all of them. It
+// halves the resolution until the text fits. A count that is not nil is told each
+// gap between two times, once, and gives its code.
+func encodeTimeline(times []int64, ticks, stride int, count func(gap int64) uint8) string {
+	if count == nil {
+		count = gapCode
+	}
 	for {
-		if packed := packTimeline(times, ticks, stride); len(packed) <= timelineMaxBytes {
-			return timelineEncoding.EncodeToString(packed)
+		var space [timelineMaxBytes + 16]byte
+		if packed := packTimeline(space[:0], times, ticks, stride, count); len(packed) <= timelineMaxBytes {
+			var text [timelineMaxChars]byte
+			return string(timelineEncoding.AppendEncode(text[:0], packed))
 		}
 		kept := times[:0:0]
 		for i := 0; i < len(times); i += 2 {
@@ -115,21 +121,24 @@ func encodeTimeline(times []int64, ticks, stride int) string {
 		if len(times)%2 == 0 {
 			kept = append(kept, times[len(times)-1])
 		}
-		times, stride = kept, stride*2
+		times, stride, count = kept, stride*2, gapCode
 	}
 }
 
-func packTimeline(times []int64, ticks, stride int) []byte {
-	packed := make([]byte, 0, 16+len(times))
+func packTimeline(packed []byte, times []int64, ticks, stride int, count func(gap int64) uint8) []byte {
 	packed = append(packed, timelineVersion)
 	packed = binary.AppendUvarint(packed, uint64(ticks))
 	packed = binary.AppendUvarint(packed, uint64(stride))
 	if len(times) == 0 {
 		return packed
 	}
-	from := times[0]
+	from, last := times[0], times[0]
 	for _, t := range times[1:] {
-		code := gapCode(t - from)
+		code := count(t - last)
+		if from != last { // tiny gaps before this one are part of it
+			code = gapCode(t - from)
+		}
+		last = t
 		packed = append(packed, code)
 		if code == codeEscape {
 			packed = binary.AppendUvarint(packed, uint64(t-from)/1000)

@@ -75,7 +75,7 @@ func TestTheFormatOfATimelineIsFixed(t *testing.T) {
 		10 * time.Microsecond, 5 * time.Microsecond, 5 * time.Microsecond,
 		20 * time.Millisecond, 39 * time.Second, 40 * time.Second, time.Hour,
 	})
-	packed := encodeTimeline(times, len(times), 1)
+	packed := encodeTimeline(times, len(times), 1, nil)
 	assert.Equal(t, "AQgBAQABgP7/gLSJE/+AyM60DQ", packed)
 	line := mustDecode(t, packed)
 	assert.Equal(t, 8, line.Ticks)
@@ -94,7 +94,7 @@ func TestATimelineOfAnyLengthFitsAndKeepsFirstAndLastTick(t *testing.T) {
 			for i := range tt.ticks {
 				s.add(int64(i)*gap, Output)
 			}
-			line := mustDecode(t, s.timeline())
+			line := mustDecode(t, s.settle())
 			assert.Equal(t, tt.ticks, line.Ticks)
 			assert.Equal(t, tt.stride, line.Stride)
 			last, count := -1, 0
@@ -113,7 +113,7 @@ func TestATimelineOfAnyLengthFitsAndKeepsFirstAndLastTick(t *testing.T) {
 func TestATimelineOfTheSlowestStreamFits(t *testing.T) {
 	for _, gap := range []time.Duration{40 * time.Second, time.Hour, 24 * time.Hour, 5 * 365 * 24 * time.Hour} {
 		gaps := slices.Repeat([]time.Duration{gap}, timelineMaxGaps)
-		line := mustDecode(t, encodeTimeline(timesOf(gaps), len(gaps)+1, 1))
+		line := mustDecode(t, encodeTimeline(timesOf(gaps), len(gaps)+1, 1, nil))
 		assert.Equal(t, len(gaps)+1, line.Ticks)
 		assert.Greater(t, line.Stride, 1, "an escape takes more than a byte")
 		last, end := 0, time.Duration(0)
@@ -145,7 +145,7 @@ func TestATimelineComesBackWithin3Percent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 500 {
 		times := timesOf(randomGaps(rng, rng.IntN(400)))
-		line := mustDecode(t, encodeTimeline(times, len(times), 1))
+		line := mustDecode(t, encodeTimeline(times, len(times), 1, nil))
 		require.Equal(t, len(times), line.Ticks)
 		require.Equal(t, 1, line.Stride)
 		for tick, offset := range line.Offsets() {
@@ -168,7 +168,7 @@ func TestATimelineComesBackWithin3Percent(t *testing.T) {
 
 func TestGapsUnder10MicrosecondsAreCarriedOn(t *testing.T) {
 	times := timesOf(slices.Repeat([]time.Duration{3 * time.Microsecond}, 1000))
-	line := mustDecode(t, encodeTimeline(times, len(times), 1))
+	line := mustDecode(t, encodeTimeline(times, len(times), 1, nil))
 	for tick, offset := range line.Offsets() {
 		require.InDelta(t, times[tick], float64(offset), tolerance(times[tick]), "offset of tick %d", tick)
 	}
@@ -177,7 +177,7 @@ func TestGapsUnder10MicrosecondsAreCarriedOn(t *testing.T) {
 func TestATimelineThatWasCutDecodesUpToTheCut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	gaps := randomGaps(rng, 300)
-	packed := encodeTimeline(timesOf(gaps), len(gaps)+1, 1)
+	packed := encodeTimeline(timesOf(gaps), len(gaps)+1, 1, nil)
 	whole := mustDecode(t, packed)
 	header := base64.RawStdEncoding.EncodedLen(4) // version, two bytes of ticks, stride
 	for cut := range len(packed) {
@@ -256,7 +256,7 @@ func FuzzDecodeTimeline(f *testing.F) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for _, n := range []int{0, 1, 2, 5, 100} {
 		times := timesOf(randomGaps(rng, n))
-		f.Add(encodeTimeline(times, len(times), 1))
+		f.Add(encodeTimeline(times, len(times), 1, nil))
 	}
 	f.Add("")
 	f.Add("AQgBAQ==")
@@ -291,11 +291,11 @@ func FuzzDecodeTimeline(f *testing.F) {
 			return // cut, or longer than this package writes
 		}
 		// What another writer escaped needlessly may change once.
-		again := mustDecode(t, encodeTimeline(times, line.Ticks, line.Stride))
+		again := mustDecode(t, encodeTimeline(times, line.Ticks, line.Stride, nil))
 		if again.Stride != line.Stride {
 			return
 		}
-		third := mustDecode(t, encodeTimeline(timesOf(again.Gaps), again.Ticks, again.Stride))
+		third := mustDecode(t, encodeTimeline(timesOf(again.Gaps), again.Ticks, again.Stride, nil))
 		require.Equal(t, again, third)
 	})
 }
