@@ -164,10 +164,20 @@ func (b *body) terminal(why error) semconv.GenAIStreamTerminalAttr {
 		return semconv.GenAIStreamTerminalTimeout
 	case b.ctx.Err() != nil: // also where Close came first to notice
 		return abandoned(b.ctx)
+	case isLate(b.ctx):
+		return semconv.GenAIStreamTerminalTimeout
 	case errors.Is(why, errClosed), errors.Is(why, context.Canceled):
 		return semconv.GenAIStreamTerminalClientCancelled
 	}
 	return ""
+}
+
+// isLate reports whether the deadline of ctx has passed. At its timeout
+// http.Client cancels the request itself too, which may come before the
+// context's own end and with another error.
+func isLate(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && !time.Now().Before(deadline)
 }
 
 // endDocument reads a whole answer. Closing one that was read in full without

@@ -36,16 +36,15 @@ type tee struct {
 	start []byte
 }
 
-// teeBody returns a request whose body is kept as it is read, unless [peek] has
+// teeBody keeps the start of the request's body as it is read, unless [peek] has
 // read it already.
-func teeBody(req *http.Request) (*http.Request, *tee) {
+func teeBody(req *http.Request) *tee {
 	if req.GetBody != nil || req.Body == nil || req.Body == http.NoBody {
-		return req, nil
+		return nil
 	}
 	t := &tee{ReadCloser: req.Body}
-	req = req.WithContext(req.Context())
 	req.Body = t
-	return req, t
+	return t
 }
 
 func (t *tee) Read(p []byte) (int, error) {

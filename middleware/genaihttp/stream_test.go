@@ -307,23 +307,34 @@ func TestEveryEndOfAStreamEndsTheSpanOnce(t *testing.T) {
 	}
 }
 
-// The timeout of http.Client is a deadline like another.
+// The timeout of http.Client is a deadline like another, although the client
+// cancels the request by two ways then, and either may come first.
 func TestTheTimeoutOfTheClientIsATimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := newTelemetry(t)
-		base, stop := serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body)
-			say(w, textEvent)
-			<-r.Context().Done()
-		}))
-		defer stop()
-		resp, err := post(t.Context(), &http.Client{Transport: genaihttp.NewTransport(base, o.options()...), Timeout: time.Second})
-		require.NoError(t, err)
-		_, err = readAll(resp)
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		resp.Body.Close()
-		checkEnding(t, o.only(), "timeout", "timeout")
-	})
+	for name, events := range map[string][]string{"before the answer": nil, "in the stream": {textEvent}} {
+		t.Run(name, func(t *testing.T) {
+			for range 50 {
+				synctest.Test(t, func(t *testing.T) {
+					o := newTelemetry(t)
+					base, stop := serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						_, _ = io.Copy(io.Discard, r.Body)
+						if events != nil {
+							say(w, events...)
+						}
+						<-r.Context().Done()
+					}))
+					defer stop()
+					resp, err := post(t.Context(), &http.Client{Transport: genaihttp.NewTransport(base, o.options()...), Timeout: time.Second})
+					if events != nil {
+						require.NoError(t, err)
+						_, err = readAll(resp)
+						resp.Body.Close()
+					}
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					checkEnding(t, o.only(), "timeout", "timeout")
+				})
+			}
+		})
+	}
 }
 
 // A reset connection, which only a real socket can show.

@@ -1,13 +1,13 @@
 package genaihttp
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
-	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -40,7 +40,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	operation, ok := modelCall(req)
 	if !ok {
-		return t.send(req, false)
+		return t.send(outgoing(ctx, req), false)
 	}
 	host, port := splitHost(req.URL.Host)
 	if port == 0 {
@@ -53,23 +53,28 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		facts.Operation, facts.Provider = operation, t.config.provider
 		facts.ServerAddress, facts.ServerPort = host, port
 		ctx, call = t.tracer.StartCall(ctx, facts)
-		req = req.WithContext(ctx)
 	}
+	req = outgoing(ctx, req)
 	if call == nil {
 		return t.send(req, true)
 	}
-	return t.observe(req, call, own, host, port)
+	if !own {
+		call.SetRequest(genaitrace.Request{Provider: t.config.provider, ServerAddress: host, ServerPort: port})
+	}
+	return t.observe(req, call, own)
 }
 
 // observe makes the request and attaches the call to its response.
-func (t *transport) observe(req *http.Request, call *genaitrace.Call, own bool, host string, port int) (*http.Response, error) {
-	call.SetAttributes(otelsemconv.HTTPRequestMethodKey.String(req.Method),
-		otelsemconv.ServerAddress(bound.String(host, maxValue)), otelsemconv.ServerPort(port))
-	req, tee := teeBody(req)
+func (t *transport) observe(req *http.Request, call *genaitrace.Call, own bool) (*http.Response, error) {
+	call.SetAttributes(otelsemconv.HTTPRequestMethodKey.String(req.Method))
+	tee := teeBody(req)
 	resp, err := t.send(req, true)
 	call.SetRequest(tee.facts())
 	if err != nil {
 		if own {
+			if req.Context().Err() == nil && isLate(req.Context()) {
+				call.SetTerminal(semconv.GenAIStreamTerminalTimeout)
+			}
 			call.Fail(err)
 		}
 		return resp, err
@@ -82,13 +87,18 @@ func (t *transport) observe(req *http.Request, call *genaitrace.Call, own bool, 
 	return resp, nil
 }
 
-// send passes the request on with the trace context in its headers. The
-// caller's request is not touched.
-func (t *transport) send(req *http.Request, marked bool) (*http.Response, error) {
-	req = req.Clone(req.Context())
-	if req.Header == nil {
-		req.Header = make(http.Header)
+// outgoing is a copy of the request with headers of its own: the caller's is not
+// touched.
+func outgoing(ctx context.Context, req *http.Request) *http.Request {
+	out := req.WithContext(ctx)
+	if out.Header = req.Header.Clone(); out.Header == nil {
+		out.Header = make(http.Header)
 	}
+	return out
+}
+
+// send passes the request on with the trace context in its headers.
+func (t *transport) send(req *http.Request, marked bool) (*http.Response, error) {
 	t.config.inject(req.Context(), req.URL, req.Header, marked)
 	return t.base.RoundTrip(req)
 }

@@ -196,7 +196,7 @@ func TestFailuresBeforeAnAnswer(t *testing.T) {
 	cancel()
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
-	real := &http.Transport{}
+	network := &http.Transport{}
 	for _, tt := range []struct {
 		name     string
 		ctx      context.Context
@@ -204,16 +204,16 @@ func TestFailuresBeforeAnAnswer(t *testing.T) {
 		terminal semconv.GenAIStreamTerminalAttr
 		errType  string
 	}{
-		{"connection refused", t.Context(), real, "error", "*net.OpError"},
-		{"cancelled", cancelled, real, "client_cancelled", ""},
-		{"out of time", late, real, "timeout", "timeout"},
+		{"connection refused", t.Context(), network, "error", "*net.OpError"},
+		{"cancelled", cancelled, network, "client_cancelled", ""},
+		{"out of time", late, network, "timeout", "timeout"},
 		{"an error of another middleware", t.Context(), baseTransport(func(*http.Request) (*http.Response, error) { return nil, errors.New("secret") }), "error", "_OTHER"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newTelemetry(t)
 			req, err := http.NewRequestWithContext(tt.ctx, http.MethodPost, "http://"+closed+"/v1/chat/completions", strings.NewReader(chatRequest))
 			require.NoError(t, err)
-			_, err = genaihttp.NewTransport(tt.base, o.options()...).RoundTrip(req) //nolint:bodyclose // there is none
+			_, err = genaihttp.NewTransport(tt.base, o.options()...).RoundTrip(req)
 			require.Error(t, err)
 			checkEnding(t, o.only(), tt.terminal, tt.errType)
 			assert.NotContains(t, o.seen(), "secret")
@@ -395,7 +395,7 @@ func TestACallInTheContextIsLeftToItsOwnerWhenTheRequestFails(t *testing.T) {
 	tracer := genaitrace.New(genaitrace.WithTracerProvider(o.tp), genaitrace.WithMeterProvider(o.mp))
 	ctx, call := tracer.StartCall(t.Context(), genaitrace.Request{Model: "given"})
 	base := baseTransport(func(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF })
-	_, err := post(ctx, &http.Client{Transport: genaihttp.NewTransport(base, o.options()...)}) //nolint:bodyclose // there is none
+	_, err := post(ctx, &http.Client{Transport: genaihttp.NewTransport(base, o.options()...)})
 	require.Error(t, err)
 	assert.Zero(t, o.ended.Load())
 	call.Fail(err)
@@ -406,7 +406,7 @@ func TestACallInTheContextIsLeftToItsOwnerWhenTheRequestFails(t *testing.T) {
 func TestNothingIsWrappedWhereNothingRecords(t *testing.T) {
 	body := io.NopCloser(strings.NewReader(textEvent))
 	base := baseTransport(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body, Request: r}, nil
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body, Request: r}, nil
 	})
 	never := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
 	o := newTelemetry(t)

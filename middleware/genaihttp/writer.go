@@ -48,7 +48,7 @@ func (w *writer) headerWritten(status int) {
 func (w *writer) Write(p []byte) (int, error) {
 	w.headerWritten(http.StatusOK)
 	n, err := w.ResponseWriter.Write(p)
-	if w.stream != nil {
+	if w.stream != nil && w.ctx.Err() == nil { // net/http takes what nobody gets any more
 		w.stream.Push(p[:n])
 	}
 	return n, err
