@@ -463,9 +463,7 @@ func (c *Call) record(stats *clockStats, how outcome, errType string, duration i
 	plain := m.record(d)
 	if stats.ticks > 0 {
 		m.clientFirstChunk.Record(c.ctx, seconds(stats.first), plain...)
-		if m.clientPerChunk.Enabled(c.ctx) {
-			stats.eachGap(func(ns int64) { m.clientPerChunk.Record(c.ctx, seconds(ns), plain...) })
-		}
+		c.recordGaps(stats, d)
 	}
 	if how == failed || how == timedOut {
 		d.errType = errType
@@ -480,4 +478,27 @@ func (c *Call) Fault(kind semconv.GenAIFaultAttr, err error) {
 	if c != nil && c.t != nil {
 		c.t.metrics.fault(c.ctx, kind, err)
 	}
+}
+
+// recordGaps writes one value for each chunk after the first. The SDK's cost of a
+// value grows with its attributes, so these carry only those that the conventions
+// require, and only the longest gap offers the span as its exemplar.
+func (c *Call) recordGaps(stats *clockStats, d dimensions) {
+	m := c.t.metrics
+	if stats.ticks < 2 || !m.clientPerChunk.Enabled(c.ctx) {
+		return
+	}
+	opts := m.record(dimensions{operation: d.operation, provider: d.provider, model: d.model})
+	noSpan, longest := context.Background(), int64(-1)
+	stats.eachGap(func(ns int64) {
+		if ns <= longest {
+			m.clientPerChunk.Record(noSpan, seconds(ns), opts...)
+			return
+		}
+		if longest >= 0 {
+			m.clientPerChunk.Record(noSpan, seconds(longest), opts...)
+		}
+		longest = ns
+	})
+	m.clientPerChunk.Record(c.ctx, seconds(longest), opts...)
 }

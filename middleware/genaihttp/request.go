@@ -9,35 +9,50 @@ import (
 	"github.com/genaitrace/otelgenai/middleware/wire"
 )
 
-// maxRequest bounds how much of a request's body is looked at, in bytes.
-const maxRequest = 64 << 10
+// maxPeek bounds how much of a request's body is looked at before it is sent, in
+// bytes: images make bodies long, and looking takes time.
+const maxPeek = 4 << 20
 
 // peek reads the facts of a request from a second copy of its body, where the
 // client can make one (Go's client makes one of bytes and strings). The body
 // that is sent is not touched.
-func peek(req *http.Request) (genaitrace.Request, bool) {
+func peek(req *http.Request) genaitrace.Request {
 	if req.GetBody == nil || req.Body == nil || req.Body == http.NoBody {
-		return genaitrace.Request{}, false
+		return genaitrace.Request{}
 	}
-	copied, err := req.GetBody()
+	body, err := req.GetBody()
 	if err != nil {
-		return genaitrace.Request{}, false
+		return genaitrace.Request{}
 	}
-	defer copied.Close()
-	start, _ := io.ReadAll(io.LimitReader(copied, maxRequest))
-	return wire.ReadRequest(start), true
+	defer body.Close()
+	p := peeker{left: maxPeek}
+	_, _ = io.Copy(&p, body) // without a buffer where body holds the bytes itself
+	return p.reader.Request()
 }
 
-// A tee keeps the start of a body as the transport sends it.
+// A peeker lets a reader see only the start of a body.
+type peeker struct {
+	reader wire.RequestReader
+	left   int
+}
+
+func (p *peeker) Write(b []byte) (int, error) {
+	n, _ := p.reader.Write(b[:min(len(b), p.left)])
+	if p.left -= n; p.left == 0 {
+		return n, io.ErrShortWrite // enough
+	}
+	return n, nil
+}
+
+// A tee reads the facts of a request as the transport sends its body.
 type tee struct {
 	io.ReadCloser
 
-	mu    sync.Mutex // the transport may still read when the answer is there
-	start []byte
+	mu     sync.Mutex // the transport may still read when the answer is there
+	reader wire.RequestReader
 }
 
-// teeBody keeps the start of the request's body as it is read, unless [peek] has
-// read it already.
+// teeBody reads the request's body as it is sent, unless [peek] has.
 func teeBody(req *http.Request) *tee {
 	if req.GetBody != nil || req.Body == nil || req.Body == http.NoBody {
 		return nil
@@ -50,19 +65,17 @@ func teeBody(req *http.Request) *tee {
 func (t *tee) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
 	t.mu.Lock()
-	if room := maxRequest - len(t.start); room > 0 {
-		t.start = append(t.start, p[:min(n, room)]...)
-	}
+	_, _ = t.reader.Write(p[:n])
 	t.mu.Unlock()
 	return n, err
 }
 
-// facts reads what was sent so far.
+// facts is what was read so far.
 func (t *tee) facts() genaitrace.Request {
 	if t == nil {
 		return genaitrace.Request{}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return wire.ReadRequest(t.start)
+	return t.reader.Request()
 }

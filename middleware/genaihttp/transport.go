@@ -49,7 +49,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	call, own := genaitrace.CallFromContext(ctx), false
 	if !call.Watch() {
 		own = true
-		facts, _ := peek(req)
+		facts := peek(req)
 		facts.Operation, facts.Provider = operation, t.config.provider
 		facts.ServerAddress, facts.ServerPort = host, port
 		ctx, call = t.tracer.StartCall(ctx, facts)

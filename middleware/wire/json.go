@@ -131,9 +131,13 @@ func isNull(value []byte) bool { return string(value) == "null" }
 // nonEmptyString reports whether value is a string with at least one byte.
 func nonEmptyString(value []byte) bool { return len(value) > 2 && value[0] == '"' }
 
+// maxText bounds the names and identifiers that are kept, in bytes. A longer one
+// is none.
+const maxText = 1 << 10
+
 // text is the string that value holds; anything else is "".
 func text(value []byte) string {
-	if !nonEmptyString(value) {
+	if !nonEmptyString(value) || len(value) > maxText {
 		return ""
 	}
 	inner := value[1 : len(value)-1]

@@ -34,6 +34,9 @@ func TestReadRequestReadsTheFactsOfARequest(t *testing.T) {
 		{"cut in a number", `{"model":"m","max_tokens":51`, genaitrace.Request{Model: "m"}},
 		{"cut in a string", `{"stream":true,"model":"qwen2.5-7b-ins`, genaitrace.Request{Stream: true}},
 		{"cut in the messages", `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("x", 1000), genaitrace.Request{Model: "m"}},
+		{"model after a long image", `{"messages":[{"content":"` + strings.Repeat(`\n\\\"`, 100_000) + `"}],"model":"m"}`, genaitrace.Request{Model: "m"}},
+		{"model too long to be one", `{"model":"` + strings.Repeat("x", 2000) + `","stream":true}`, genaitrace.Request{Stream: true}},
+		{"no comma", `{"stream":true "model":"m"}`, genaitrace.Request{Stream: true}},
 		{"empty", ``, genaitrace.Request{}},
 		{"empty object", `{}`, genaitrace.Request{}},
 		{"array", `[{"model":"m"}]`, genaitrace.Request{}},
@@ -41,6 +44,17 @@ func TestReadRequestReadsTheFactsOfARequest(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			assert.Equal(t, tt.want, wire.ReadRequest([]byte(tt.body)))
+			var byByte wire.RequestReader
+			for i := range tt.body {
+				_, _ = byByte.Write([]byte(tt.body[i : i+1]))
+			}
+			assert.Equal(t, tt.want, byByte.Request(), "one byte a write")
+			for i := range min(len(tt.body), 200) {
+				var split wire.RequestReader
+				_, _ = split.Write([]byte(tt.body[:i]))
+				_, _ = split.Write([]byte(tt.body[i:]))
+				assert.Equal(t, tt.want, split.Request(), "split at byte %d", i)
+			}
 		})
 	}
 }
