@@ -66,10 +66,15 @@ type Call struct {
 // Call instead of starting a span of their own. The returned Call is nil, and
 // costs nothing, where neither the span nor a metric records.
 //
+// Read the answer to its end, and end the call, before you tell your own client
+// that it is complete: clients close at once, and the cancelled context would
+// make the call look abandoned.
+//
 // Metrics: gen_ai.client.inference.duration; for streams also
 // .time_to_first_chunk and .time_per_output_chunk, and the house histogram
 // genai.time_to_first_token. All are recorded in one pass at the end, also
-// where the span is not sampled.
+// where the span is not sampled. time_per_output_chunk is one SDK record a chunk,
+// the largest part of what a stream costs; where a view drops it, it costs nothing.
 func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *Call) {
 	if t == nil || t.metrics == nil {
 		return ctx, nil
@@ -376,7 +381,7 @@ func (c *Call) settle(how outcome, stats *clockStats) {
 	case timedOut:
 		c.terminal = semconv.GenAIStreamTerminalTimeout
 	case failed:
-		if stats.ticks > 0 || c.req.Stream {
+		if stats.ticks > 0 { // else no stream began
 			c.terminal = semconv.GenAIStreamTerminalError
 		}
 	case succeeded:

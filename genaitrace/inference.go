@@ -158,6 +158,17 @@ func (inf *Inference) EarlyStop(reason semconv.GenAIEarlyStopReasonAttr) {
 	}
 }
 
+// stopOn records the early stop that an outcome is. inf.mu is held.
+func (inf *Inference) stopOn(how outcome) {
+	switch how {
+	case cancelled:
+		inf.earlyStop(semconv.GenAIEarlyStopReasonDisconnect)
+	case timedOut:
+		inf.earlyStop(semconv.GenAIEarlyStopReasonTimeout)
+	case succeeded, failed:
+	}
+}
+
 func (inf *Inference) earlyStop(reason semconv.GenAIEarlyStopReasonAttr) {
 	if inf.stopped {
 		return
@@ -234,13 +245,7 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 		return
 	}
 	inf.ended = true
-	switch how {
-	case cancelled:
-		inf.earlyStop(semconv.GenAIEarlyStopReasonDisconnect)
-	case timedOut:
-		inf.earlyStop(semconv.GenAIEarlyStopReasonTimeout)
-	case succeeded, failed:
-	}
+	inf.stopOn(how)
 	open := inf.open
 	inf.open = nil
 	inf.mu.Unlock()

@@ -218,6 +218,9 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 		return
 	}
 	p.ended = true
+	if p.decode != nil {
+		inf.stopOn(how)
+	}
 	end, at, sane := endTime(at, p.start, inf.base, inf.after)
 	if i := slices.Index(inf.open, p); i >= 0 {
 		inf.open = slices.Delete(inf.open, i, i+1)

@@ -91,20 +91,21 @@ func observer(s *Span) string {
 
 // facts returns the cells of the table for one span, empty where unknown.
 func facts(s *Span) []string {
-	var out [6]string
-	if ttft, ok := s.number(keyTTFT...); ok {
-		out[0] = formatMs(ttft)
+	var ttft, token, rate string
+	if ms, ok := s.number(keyTTFT...); ok {
+		ttft = formatMs(ms)
 	}
 	if ms, ok := perToken(s); ok {
-		out[1] = formatMs(ms)
-		out[2] = fmt.Sprintf("%.1f", 1000/ms)
+		token, rate = formatMs(ms), fmt.Sprintf("%.1f", 1000/ms)
 	}
-	for i, keys := range [][]string{keyInput, keyCached, keyOutput} {
-		if n, ok := s.number(keys...); ok {
-			out[3+i] = fmt.Sprintf("%.0f", n)
+	count := func(keys []string) string {
+		n, ok := s.number(keys...)
+		if !ok {
+			return ""
 		}
+		return fmt.Sprintf("%.0f", n)
 	}
-	return out[:]
+	return []string{ttft, token, rate, count(keyInput), count(keyCached), count(keyOutput)}
 }
 
 // perToken is the time per output token in milliseconds,

@@ -30,7 +30,9 @@ type handler struct {
 // span of each request ("POST /v1/chat/completions", role gateway) and, where
 // the handler streams chat completions, notes their time to first token on the
 // span and in genai.time_to_first_token. The span's route is the pattern that an
-// [http.ServeMux] inside next matched, or a well-known path, never a raw path.
+// [http.ServeMux] inside next matched, or a well-known path, never a raw path. A
+// middleware between this handler and the mux that replaces the request hides the
+// pattern: put the mux inside directly, or that middleware outside.
 //
 // A response of 500 and above, a panic, an error inside a stream and a stream
 // that lacks its end make the span an Error; a client that goes away does not.
@@ -101,7 +103,7 @@ func finish(ctx context.Context, w *writer, panicked any) {
 	status := w.status
 	switch {
 	case status != 0, w.hijacked:
-	case panicked == nil:
+	case panicked == nil && !gone:
 		status = http.StatusOK // what net/http sends for a handler that wrote nothing
 	}
 	if status != 0 {

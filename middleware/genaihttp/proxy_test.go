@@ -77,7 +77,7 @@ func TestAReverseProxyBetweenBothSides(t *testing.T) {
 		{
 			name:   "upstream breaks before it answers",
 			refuse: true,
-			server: "http_error", client: "error", serverErr: "502", clientErr: "_OTHER",
+			server: "http_error", serverErr: "502", clientErr: "_OTHER",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -27,6 +27,12 @@ type transport struct {
 //
 // The span ends when the body reaches its end or breaks, is closed, when the
 // request's context ends, or after 15 to 30 minutes in which nothing was read.
+//
+// An answer whose content encoding the caller asked for itself, as a proxy does
+// when it forwards Accept-Encoding, passes unread: it tells its duration and
+// status alone. Go's transport asks for gzip and decodes it where nobody else
+// does.
+//
 // A nil base means http.DefaultTransport. Retries of a client are a span each.
 func NewTransport(base http.RoundTripper, opts ...Option) http.RoundTripper {
 	if base == nil {

@@ -204,10 +204,10 @@ func TestFailuresBeforeAnAnswer(t *testing.T) {
 		terminal semconv.GenAIStreamTerminalAttr
 		errType  string
 	}{
-		{"connection refused", t.Context(), network, "error", "*net.OpError"},
+		{"connection refused", t.Context(), network, "", "*net.OpError"},
 		{"cancelled", cancelled, network, "client_cancelled", ""},
 		{"out of time", late, network, "timeout", "timeout"},
-		{"an error of another middleware", t.Context(), baseTransport(func(*http.Request) (*http.Response, error) { return nil, errors.New("secret") }), "error", "_OTHER"},
+		{"an error of another middleware", t.Context(), baseTransport(func(*http.Request) (*http.Response, error) { return nil, errors.New("secret") }), "", "_OTHER"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newTelemetry(t)

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+
+	"github.com/genaitrace/otelgenai/middleware/genaihttp"
+)
+
+// newProxy is the gateway before any OpenAI-compatible server. The transport
+// makes the span of the model call; what the server does inside stays unknown.
+func newProxy(base *url.URL, tel *telemetry) http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL, r.Out.Host = base.JoinPath("chat", "completions"), ""
+			// The transport then asks for compression itself, and undoes it
+			// before it reads the answer.
+			r.Out.Header.Del("Accept-Encoding")
+		},
+		Transport: genaihttp.NewTransport(http.DefaultTransport,
+			genaihttp.WithTracerProvider(tel.traces),
+			genaihttp.WithMeterProvider(tel.metrics),
+		),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if r.Context().Err() == nil {
+				writeError(w, &apiError{http.StatusBadGateway, "", "the server cannot be reached: " + err.Error()})
+			}
+		},
+		ErrorLog: log.New(io.Discard, "", 0), // the trace says what happened
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST "+chatPath, proxy)
+	return traced(mux, tel)
+}
