@@ -59,8 +59,8 @@ func TestEveryTimeOfACallIsExact(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 5, line.Ticks)
 		require.Len(t, line.Gaps, 4)
-		for i, want := range []time.Duration{50, 30, 20, 10} {
-			assert.InEpsilon(t, want*time.Millisecond, line.Gaps[i], 0.03)
+		for i, want := range []int{50, 30, 20, 10} {
+			assert.InEpsilon(t, time.Duration(want)*time.Millisecond, line.Gaps[i], 0.03)
 		}
 
 		assert.Equal(t, 0.1, r.once(genaiconv.ClientInferenceTimeToFirstChunkName))

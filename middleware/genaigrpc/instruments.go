@@ -65,7 +65,7 @@ func (d *durations) record(ctx context.Context, took time.Duration, s series) {
 
 func (d *durations) options(s series) []metric.RecordOption {
 	if opts, ok := d.cached.Load(s); ok {
-		return opts.([]metric.RecordOption) //nolint:forcetypeassert // only this method stores
+		return opts.([]metric.RecordOption)
 	}
 	if d.n.Load() >= maxSeries {
 		s.method, s.server = otherMethod, server{}

@@ -72,7 +72,7 @@ type methods struct {
 // before. A new one may be handed to remember.
 func (ms *methods) lookup(full string) (m *method, known bool) {
 	if m, ok := ms.known.Load(full); ok {
-		return m.(*method), true //nolint:forcetypeassert // only remember stores
+		return m.(*method), true
 	}
 	ms.mu.Lock()
 	defer ms.mu.Unlock()

@@ -178,7 +178,7 @@ func drawSpan(text *strings.Builder, s sdktrace.ReadOnlySpan, indent string) {
 			fmt.Fprintf(text, "%s    %s\n", indent, a.Key)
 			continue
 		}
-		fmt.Fprintf(text, "%s    %s=%s\n", indent, a.Key, a.Value.Emit())
+		fmt.Fprintf(text, "%s    %s=%s\n", indent, a.Key, a.Value.String())
 	}
 }
 
