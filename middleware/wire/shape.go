@@ -19,9 +19,9 @@ type shape struct {
 const maxShape = 4 << 10
 
 // learn takes over the chunk b, whose output stands between the quotes at
-// start-1 and end.
+// start-1 and end. A chunk of several lines is no ordinary one.
 func (s *shape) learn(b []byte, start, end int, kind genaitrace.ChunkKind) {
-	if len(b) > maxShape {
+	if len(b) > maxShape || bytes.IndexByte(b, '\n') >= 0 {
 		return
 	}
 	s.prefix = append(s.prefix[:0], b[:start]...)
@@ -29,7 +29,8 @@ func (s *shape) learn(b []byte, start, end int, kind genaitrace.ChunkKind) {
 	s.kind = kind
 }
 
-// match reports whether b is such a chunk, and its kind.
+// match reports whether b is such a chunk, and its kind. Then b is one line:
+// JSON has no raw control characters in its strings.
 func (s *shape) match(b []byte) (genaitrace.ChunkKind, bool) {
 	n := len(b) - len(s.suffix)
 	if len(s.suffix) == 0 || n <= len(s.prefix) {
@@ -39,8 +40,10 @@ func (s *shape) match(b []byte) (genaitrace.ChunkKind, bool) {
 		return 0, false
 	}
 	output := b[len(s.prefix):n]
-	if bytes.IndexByte(output, '"') >= 0 || output[len(output)-1] == '\\' {
-		return 0, false
+	for _, c := range output {
+		if c == '"' || c < ' ' {
+			return 0, false
+		}
 	}
-	return s.kind, true
+	return s.kind, output[len(output)-1] != '\\'
 }

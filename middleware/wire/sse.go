@@ -24,6 +24,11 @@ var (
 	dataField = []byte("data")
 )
 
+// between reports whether the parser stands between two events.
+func (s *sse) between() bool {
+	return s.started && !s.skipLF && !s.hasData && !s.tooLong && len(s.line) == 0
+}
+
 // push parses what follows in the stream.
 func (s *sse) push(p []byte, dispatch func(data []byte)) {
 	// pending points into p: the data line of an event whose end may stand in

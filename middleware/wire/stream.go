@@ -32,9 +32,29 @@ func NewStream(call *genaitrace.Call) *Stream {
 // Push takes the bytes that follow in the stream, split anywhere. It keeps no
 // reference to p.
 func (s *Stream) Push(p []byte) {
-	if !s.ended {
-		s.sse.push(p, s.event)
+	if s.ended {
+		return
 	}
+	if kind, ok := s.common(p); ok {
+		s.call.Chunk(kind)
+		return
+	}
+	s.sse.push(p, s.event)
+}
+
+const (
+	eventStart = "data: "
+	eventEnd   = "\n\n"
+)
+
+// common recognises what nearly every read of a stream holds: one whole event,
+// of the shape of the one before.
+func (s *Stream) common(p []byte) (genaitrace.ChunkKind, bool) {
+	end := len(p) - len(eventEnd)
+	if end < len(eventStart) || string(p[:len(eventStart)]) != eventStart || string(p[end:]) != eventEnd || !s.sse.between() {
+		return 0, false
+	}
+	return s.chat.shape.match(p[len(eventStart):end])
 }
 
 // Done reports whether the stream said that it is complete: its end mark came.
