@@ -427,7 +427,7 @@ func (c *Call) appendStream(attrs []attribute.KeyValue, stats *clockStats) []att
 	} else {
 		attrs = append(attrs, genaiconv.ResponseTimeToFirstChunk(seconds(stats.first)))
 	}
-	if stats.hasOutput {
+	if stats.outputs > 0 {
 		attrs = append(attrs, semconv.LLMTTFTMs(ms(stats.firstOutput)), semconv.GenAILastTokenMs(ms(stats.lastOutput)))
 		c.span.AddEvent(semconv.EventFirstToken,
 			trace.WithTimestamp(c.base.Add(time.Duration(stats.firstOutput)-c.after)),
@@ -454,7 +454,7 @@ func (c *Call) record(stats *clockStats, how outcome, errType string, duration i
 		model: c.req.Model, responseModel: c.response,
 		serverAddress: c.req.ServerAddress, serverPort: c.req.ServerPort,
 	}
-	if stats.hasOutput && m.ttft.Enabled(c.ctx) {
+	if stats.outputs > 0 && m.ttft.Enabled(c.ctx) {
 		withRole := d
 		withRole.role = string(semconv.GenAISpanRoleInference)
 		if c.gateway {

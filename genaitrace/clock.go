@@ -33,11 +33,11 @@ type tickKind = ChunkKind
 // once times no longer holds every tick; settle does it for the others.
 type clockStats struct {
 	ticks, outputs                   int
-	first, firstOutput, firstVisible int64 // valid where the matching has* is set
+	first, firstOutput, firstVisible int64 // valid where ticks, outputs or hasVisible say so
 	last, lastOutput                 int64
-	hasOutput, hasVisible            bool
+	hasVisible                       bool
 	times                            []int64 // every stride-th tick
-	stride                           int
+	stride                           int     // a power of two
 
 	gaps             [codeEscape + 1]uint32 // how many have each code
 	longest          int64
@@ -101,36 +101,84 @@ func (c *clock) firstTick() (at int64, ok bool) {
 	return 0, false
 }
 
-func (c *clock) fold() {
-	s := &c.stats
-	for _, packed := range c.window[:c.n.Load()] {
-		s.add(packed>>2, tickKind(packed&3))
+func (c *clock) fold() { c.stats.fold(c.window[:c.n.Load()]) }
+
+// fold takes over the ticks of a window. A time that runs backwards is held at
+// the one before.
+func (s *clockStats) fold(window []int64) {
+	if len(window) == 0 {
+		return
 	}
+	if s.ticks == 0 {
+		s.first = window[0] >> 2
+		s.last, s.stride = s.first, 1
+	}
+	ticks, last, outputs, lastOutput := s.ticks, s.last, s.outputs, s.lastOutput
+	for _, packed := range window {
+		at, kind := max(packed>>2, last), tickKind(packed&3)
+		if kind >= Output {
+			if outputs == 0 {
+				s.firstOutput = at
+			}
+			if kind == Visible && !s.hasVisible {
+				s.firstVisible, s.hasVisible = at, true
+			}
+			outputs++
+			lastOutput = at
+		}
+		if s.stride > 1 {
+			s.count(at - last)
+		}
+		if ticks&(s.stride-1) == 0 {
+			s.keep(at, last, ticks)
+		}
+		last = at
+		ticks++
+	}
+	s.ticks, s.last, s.outputs, s.lastOutput = ticks, last, outputs, lastOutput
 }
 
-func (s *clockStats) add(at int64, kind tickKind) {
-	if s.ticks == 0 {
-		s.first, s.last, s.stride = at, at, 1
-	}
-	at = max(at, s.last)
-	if kind >= Output {
-		if !s.hasOutput {
-			s.firstOutput, s.hasOutput = at, true
+// keep adds the time of a tick to the timeline.
+func (s *clockStats) keep(at, last int64, ticks int) {
+	if len(s.times) == cap(s.times) {
+		if len(s.times) > timelineMaxGaps {
+			s.thin(at - last)
+			if ticks&(s.stride-1) != 0 {
+				return
+			}
+		} else {
+			s.grow()
 		}
-		s.lastOutput = at
-		s.outputs++
 	}
-	if kind == Visible && !s.hasVisible {
-		s.firstVisible, s.hasVisible = at, true
+	s.times = append(s.times, at)
+}
+
+// thin drops every second time of a timeline that is full. From then on gaps are
+// counted one by one, those so far and the one that did not fit included.
+func (s *clockStats) thin(gap int64) {
+	if s.stride == 1 {
+		for i := 1; i < len(s.times); i++ {
+			s.count(s.times[i] - s.times[i-1])
+		}
+		s.count(gap)
 	}
-	if s.stride > 1 {
-		s.count(at - s.last)
+	kept := s.times[:0]
+	for i := 0; i < len(s.times); i += 2 {
+		kept = append(kept, s.times[i])
 	}
-	if s.ticks%s.stride == 0 {
-		s.keep(at)
+	s.times = kept
+	s.stride *= 2
+}
+
+func (s *clockStats) grow() {
+	size := 64
+	switch {
+	case len(s.times) >= 512:
+		size = timelineMaxGaps + 1
+	case len(s.times) >= 64:
+		size = 512
 	}
-	s.last = at
-	s.ticks++
+	s.times = append(make([]int64, 0, size), s.times...)
 }
 
 // count notes one gap, and returns its code.
@@ -147,42 +195,6 @@ func (s *clockStats) count(gap int64) uint8 {
 	return code
 }
 
-// keep adds a time to the timeline; when it is full, every second one goes.
-func (s *clockStats) keep(at int64) {
-	if len(s.times) == timelineMaxGaps+1 {
-		if s.stride == 1 {
-			for i := 1; i < len(s.times); i++ {
-				s.count(s.times[i] - s.times[i-1])
-			}
-			s.count(at - s.last)
-		}
-		kept := s.times[:0]
-		for i := 0; i < len(s.times); i += 2 {
-			kept = append(kept, s.times[i])
-		}
-		s.times = kept
-		s.stride *= 2
-		if s.ticks%s.stride != 0 {
-			return
-		}
-	}
-	if len(s.times) == cap(s.times) {
-		s.grow()
-	}
-	s.times = append(s.times, at)
-}
-
-func (s *clockStats) grow() {
-	size := 64
-	switch {
-	case len(s.times) >= 512:
-		size = timelineMaxGaps + 1
-	case len(s.times) >= 64:
-		size = 512
-	}
-	s.times = append(make([]int64, 0, size), s.times...)
-}
-
 // settle works out what the gaps say, once, and packs the timeline. Nothing but
 // the span needs either.
 func (s *clockStats) settle() (timeline string) {
@@ -190,7 +202,7 @@ func (s *clockStats) settle() (timeline string) {
 		return encodeTimeline(s.times, s.ticks, s.stride, s.count)
 	}
 	times := s.times
-	if (s.ticks-1)%s.stride != 0 {
+	if (s.ticks-1)&(s.stride-1) != 0 {
 		times = append(times[:len(times):len(times)], s.last)
 	}
 	return encodeTimeline(times, s.ticks, s.stride, nil)

@@ -80,7 +80,6 @@ func TestTheClockAgreesWithASimpleModel(t *testing.T) {
 		require.Equal(t, m.times[n-1], s.last)
 		first, last, outputs := m.span(Output)
 		require.Equal(t, outputs, s.outputs)
-		require.Equal(t, outputs > 0, s.hasOutput)
 		require.Equal(t, first, s.firstOutput)
 		require.Equal(t, last, s.lastOutput)
 		visible, _, some := m.span(Visible)

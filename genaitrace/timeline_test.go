@@ -92,7 +92,7 @@ func TestATimelineOfAnyLengthFitsAndKeepsFirstAndLastTick(t *testing.T) {
 			var s clockStats
 			const gap = 20_000_123
 			for i := range tt.ticks {
-				s.add(int64(i)*gap, Output)
+				s.fold([]int64{int64(i)*gap<<2 | int64(Output)})
 			}
 			line := mustDecode(t, s.settle())
 			assert.Equal(t, tt.ticks, line.Ticks)
