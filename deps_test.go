@@ -57,10 +57,10 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 		{"semconv", [][]string{otelAPI}, nil},
 		{"semconv/genaiconv", [][]string{otelAPI}, nil},
 		{"propagation", [][]string{otelAPI, grpcMetadata}, nil},
-		{"genaitrace", [][]string{otelAPI, grpcMetadata}, []string{"internal/bound", "propagation", "semconv"}},
-		{"middleware/wire", [][]string{otelAPI, grpcMetadata}, []string{"genaitrace", "internal/bound", "propagation", "semconv"}},
-		{"middleware/genaihttp", [][]string{otelAPI, grpcMetadata}, []string{"genaitrace", "internal/bound", "middleware/wire", "propagation", "semconv"}},
-		{"middleware/genaigrpc", [][]string{otelAPI, grpcAll}, []string{"genaitrace", "internal/bound", "propagation", "semconv"}},
+		{"genaitrace", [][]string{otelAPI, grpcMetadata}, []string{"internal/bound", "internal/deadline", "propagation", "semconv"}},
+		{"middleware/wire", [][]string{otelAPI, grpcMetadata}, []string{"genaitrace", "internal/bound", "internal/deadline", "propagation", "semconv"}},
+		{"middleware/genaihttp", [][]string{otelAPI, grpcMetadata}, []string{"genaitrace", "internal/bound", "internal/deadline", "middleware/wire", "propagation", "semconv"}},
+		{"middleware/genaigrpc", [][]string{otelAPI, grpcAll}, []string{"genaitrace", "internal/bound", "internal/deadline", "propagation", "semconv"}},
 		{"capture/waterfall", nil, nil},
 	} {
 		t.Run(room.path, func(t *testing.T) {

@@ -3,12 +3,12 @@ package genaitrace
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
@@ -17,7 +17,8 @@ import (
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
-// A ChunkKind says what a data event of a streamed response carried.
+// A ChunkKind says what a data event of a streamed response carried. The values
+// are ordered.
 type ChunkKind uint8
 
 const (
@@ -45,6 +46,7 @@ type Call struct {
 	req     Request
 	base    time.Time
 	after   time.Duration // base − arrival
+	began   int64         // the span's start, since arrival
 	gateway bool
 	inner   bool // an outer span carries the official usage keys
 	clock   clock
@@ -58,6 +60,7 @@ type Call struct {
 	response   string
 	terminal   semconv.GenAIStreamTerminalAttr
 	errType    string
+	attempts   int
 }
 
 // StartCall starts the span of a model call at its caller ("chat {model}",
@@ -80,26 +83,17 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 		return ctx, nil
 	}
 	req.clean()
-	arrived, now := t.sent(ctx, req.Arrived)
+	arrived, now := t.arrival(ctx, req.Arrived)
 	inner := isInner(ctx)
 	attrs := req.appendStart(make([]attribute.KeyValue, 0, 12))
-	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), startOptions(trace.SpanKindClient, attrs)...)
+	options, began := startOptions(trace.SpanKindClient, attrs, req.Arrived, arrived, now)
+	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), options...)
 	if !span.IsRecording() && !t.metrics.callEnabled(ctx) {
 		return ctx, nil
 	}
-	c := &Call{t: t, ctx: ctx, span: span, req: req, inner: inner, base: now, after: now.Sub(arrived)}
+	c := &Call{t: t, ctx: ctx, span: span, req: req, inner: inner, base: now, after: now.Sub(arrived), began: began}
 	c.clock.start(c.base, c.after)
 	return context.WithValue(ctx, callKey, c), c
-}
-
-// sent is when the request was sent: what the caller gives, else now. A
-// server's arrival time in ctx belongs to another operation.
-func (t *Tracer) sent(ctx context.Context, given time.Time) (sent, now time.Time) {
-	if given.IsZero() {
-		now = time.Now()
-		return now, now
-	}
-	return t.arrival(ctx, given)
 }
 
 // CallFromContext returns the running call of [Tracer.StartCall] that ctx
@@ -137,23 +131,44 @@ func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.
 	}
 	r := Request{Operation: req.Operation, Arrived: req.Arrived}
 	r.clean()
-	arrived, now := t.sent(ctx, req.Arrived)
+	arrived, now := t.arrival(ctx, req.Arrived)
 	attrs := append(make([]attribute.KeyValue, 0, len(req.Attributes)+1),
 		semconv.GenAISpanRole(semconv.GenAISpanRoleGateway))
 	attrs = append(attrs, req.Attributes...)
-	ctx, span := t.tracer.Start(ctx, bound.String(req.Name, maxName), append(startOptions(trace.SpanKindServer, attrs), req.Options...)...)
+	options, began := startOptions(trace.SpanKindServer, attrs, req.Arrived, arrived, now)
+	ctx, span := t.tracer.Start(ctx, bound.String(req.Name, maxName), append(options, req.Options...)...)
 	ctx = ContextWithArrival(ctx, arrived)
 	if !span.IsRecording() && !t.metrics.ttft.Enabled(ctx) {
 		return ctx, nil
 	}
-	c := &Call{t: t, ctx: ctx, span: span, req: r, gateway: true, base: now, after: now.Sub(arrived)}
+	c := &Call{t: t, ctx: ctx, span: span, req: r, gateway: true, base: now, after: now.Sub(arrived), began: began}
 	c.clock.start(c.base, c.after)
 	return ctx, c
 }
 
-// Watch claims the call for a transport that feeds it; only the first claim
-// succeeds. A retry of the same call is an attempt of its own.
-func (c *Call) Watch() bool { return c != nil && c.watched.CompareAndSwap(false, true) }
+// Watch claims the call for a transport that feeds it, and returns the number of
+// this attempt, from 1; 0 where another attempt has the call. What an earlier
+// attempt noted of its failure is forgotten: the last attempt decides.
+//
+// It is for transports; this module's call it themselves.
+func (c *Call) Watch() (attempt int) {
+	if c == nil || c.t == nil || !c.watched.CompareAndSwap(false, true) {
+		return 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attempts++
+	c.terminal, c.errType = "", ""
+	return c.attempts
+}
+
+// Release gives the call back after an attempt that brought no answer, so that
+// the next one can feed it.
+func (c *Call) Release() {
+	if c != nil {
+		c.watched.Store(false)
+	}
+}
 
 // Span returns the span, for what this package has no method for.
 func (c *Call) Span() trace.Span {
@@ -292,7 +307,9 @@ func (c *Call) End() { c.end(nil, 0, time.Time{}) }
 func (c *Call) EndAt(t time.Time) { c.end(nil, 0, t) }
 
 // Fail ends the call with an error: status Error and error.type, unless err or
-// the context says that the call was cancelled. io.EOF and nil end it well.
+// the context says that the call was cancelled. nil and io.EOF itself end it well.
+// An error can name its own error.type by a method ErrorType() string; else it is
+// the name of its Go type.
 func (c *Call) Fail(err error) { c.end(err, 0, time.Time{}) }
 
 // EndErr is for defer; see [Inference.EndErr].
@@ -312,6 +329,9 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 	if c == nil || c.t == nil || !c.done.CompareAndSwap(false, true) {
 		return
 	}
+	if err == io.EOF { //nolint:errorlint // wrapped, it is the cause of something else
+		err = nil // how a stream ends well
+	}
 	how, errType, err := judge(c.ctx, err, flag)
 	stats, _ := c.clock.close()
 
@@ -320,22 +340,20 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 	if flag != panicked {
 		how = c.outcome(how)
 	}
-	if how == failed || how == timedOut {
+	if how.isError() {
 		errType = c.failure(how, errType)
 	} else {
 		errType = ""
 	}
 	c.settle(how, stats)
 
-	duration, at, sane := endTime(at, int64(c.after), c.base, c.after)
+	duration, at, sane := endTime(at, c.began, c.base, c.after)
 	if !sane {
 		c.t.metrics.fault(c.ctx, semconv.GenAIFaultTime, errBeforeStart)
 	}
 	if c.span.IsRecording() {
 		c.describe(stats, errType)
-		if how == failed || how == timedOut {
-			c.span.SetStatus(codes.Error, statusText(err))
-		}
+		setStatus(c.span, how, err)
 	}
 	endSpan(c.span, at)
 	c.record(stats, how, errType, duration)
@@ -460,19 +478,19 @@ func (c *Call) record(stats *clockStats, how outcome, errType string, duration i
 		if c.gateway {
 			withRole.role = string(semconv.GenAISpanRoleGateway)
 		}
-		m.ttft.Record(c.ctx, seconds(stats.firstOutput), m.record(withRole)...)
+		m.ttft.Record(c.ctx, seconds(stats.firstOutput), m.with(withRole)...)
 	}
 	if c.gateway {
 		return
 	}
-	plain := m.record(d)
+	plain := m.with(d)
 	if stats.ticks > 0 {
 		m.clientFirstChunk.Record(c.ctx, seconds(stats.first), plain...)
 		c.recordGaps(stats, d)
 	}
-	if how == failed || how == timedOut {
+	if how.isError() {
 		d.errType = errType
-		plain = m.record(d)
+		plain = m.with(d)
 	}
 	m.clientDuration.Record(c.ctx, seconds(duration), plain...)
 }
@@ -493,15 +511,15 @@ func (c *Call) recordGaps(stats *clockStats, d dimensions) {
 	if stats.ticks < 2 || !m.clientPerChunk.Enabled(c.ctx) {
 		return
 	}
-	opts := m.record(dimensions{operation: d.operation, provider: d.provider, model: d.model})
-	noSpan, longest := context.Background(), int64(-1)
+	opts := m.with(dimensions{operation: d.operation, provider: d.provider, model: d.model})
+	apart, longest := context.Background(), int64(-1)
 	stats.eachGap(func(ns int64) {
 		if ns <= longest {
-			m.clientPerChunk.Record(noSpan, seconds(ns), opts...)
+			m.clientPerChunk.Record(apart, seconds(ns), opts...)
 			return
 		}
 		if longest >= 0 {
-			m.clientPerChunk.Record(noSpan, seconds(longest), opts...)
+			m.clientPerChunk.Record(apart, seconds(longest), opts...)
 		}
 		longest = ns
 	})

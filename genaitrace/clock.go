@@ -26,9 +26,6 @@ type clock struct {
 	stats  clockStats
 }
 
-// tickKind says what a tick carried; the values are ordered.
-type tickKind = ChunkKind
-
 // clockStats is what folding accumulates. The gaps are counted one by one only
 // once times no longer holds every tick; settle does it for the others.
 type clockStats struct {
@@ -49,13 +46,13 @@ func (c *clock) start(base time.Time, offset time.Duration) {
 }
 
 // tick stamps now.
-func (c *clock) tick(kind tickKind) {
+func (c *clock) tick(kind ChunkKind) {
 	c.tickAt(int64(time.Since(c.base))+c.offset, kind)
 }
 
 // tickAt stamps a time since arrival. Times that run backwards are held at the
 // last one when the window is folded.
-func (c *clock) tickAt(at int64, kind tickKind) {
+func (c *clock) tickAt(at int64, kind ChunkKind) {
 	n := c.n.Load()
 	if int(n) == len(c.window) {
 		c.flush()
@@ -115,7 +112,7 @@ func (s *clockStats) fold(window []int64) {
 	}
 	ticks, last, outputs, lastOutput := s.ticks, s.last, s.outputs, s.lastOutput
 	for _, packed := range window {
-		at, kind := max(packed>>2, last), tickKind(packed&3)
+		at, kind := max(packed>>2, last), ChunkKind(packed&3)
 		if kind >= Output {
 			if outputs == 0 {
 				s.firstOutput = at

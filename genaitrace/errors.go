@@ -3,10 +3,10 @@ package genaitrace
 import (
 	"context"
 	"errors"
-	"io"
 	"reflect"
 
 	"github.com/genaitrace/otelgenai/internal/bound"
+	"github.com/genaitrace/otelgenai/internal/deadline"
 )
 
 // outcome is how an operation ended.
@@ -19,6 +19,8 @@ const (
 	failed
 )
 
+func (o outcome) isError() bool { return o == failed || o == timedOut }
+
 // Values of error.type that do not name a Go type.
 const (
 	errTypeTimeout   = "timeout"
@@ -28,14 +30,15 @@ const (
 
 // classify says how an operation that returned err ended. A context that is
 // done explains errors that do not wrap its error, such as a gRPC status.
-// io.EOF is the good end of a stream.
 func classify(ctx context.Context, err error) (outcome, string) {
-	if err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err == nil {
 		return succeeded, ""
 	}
 	for _, cause := range []error{err, ctx.Err()} {
 		switch {
 		case errors.Is(cause, context.DeadlineExceeded):
+			return timedOut, errTypeTimeout
+		case errors.Is(cause, context.Canceled) && deadline.Reached(ctx):
 			return timedOut, errTypeTimeout
 		case errors.Is(cause, context.Canceled):
 			return cancelled, ""

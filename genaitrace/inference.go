@@ -3,7 +3,7 @@ package genaitrace
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +31,7 @@ type Inference struct {
 	req   Request
 	base  time.Time     // carries the monotonic reading
 	after time.Duration // base − arrival
+	began int64         // the span's start, since arrival
 	inner bool          // an outer span carries the official usage keys
 
 	mu         sync.Mutex
@@ -68,16 +69,21 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 		return ctx, nil
 	}
 	req.clean()
-	arrived, now := t.arrival(ctx, req.Arrived)
+	given := req.Arrived
+	if given.IsZero() {
+		given = takeArrival(ctx)
+	}
+	arrived, now := t.arrival(ctx, given)
 	inner := isInner(ctx)
 	attrs := req.appendStart(make([]attribute.KeyValue, 0, 12))
-	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceGenerate, startOptions(trace.SpanKindInternal, attrs)...)
+	options, began := startOptions(trace.SpanKindInternal, attrs, req.Arrived, arrived, now)
+	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceGenerate, options...)
 	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) {
 		return ctx, nil
 	}
 	inf := &Inference{
 		t: t, ctx: ctx, span: span, req: req, inner: inner,
-		base: now, after: now.Sub(arrived),
+		base: now, after: now.Sub(arrived), began: began,
 	}
 	inf.open, inf.intervals = inf.openSpace[:0], inf.ranSpace[:0]
 	return ctx, inf
@@ -145,8 +151,9 @@ func (inf *Inference) SetResponse(id, model string) {
 }
 
 // EarlyStop records that generation stops before its natural end, as an event
-// on the decode span where one is open. Only the first call counts. A cancelled
-// context or a passed deadline at the end records itself.
+// on the decode span where one is open. Only the first call counts. Where Fail
+// or EndErr ends the inference with a cancelled context or a passed deadline, that
+// records itself.
 func (inf *Inference) EarlyStop(reason semconv.GenAIEarlyStopReasonAttr) {
 	if inf == nil || inf.t == nil {
 		return
@@ -194,7 +201,9 @@ func (inf *Inference) EndAt(t time.Time) { inf.end(nil, 0, t) }
 
 // Fail ends the inference with an error: status Error and error.type, unless
 // err or the context says that the caller went away (an early_stop event and
-// no error). A nil err ends it well.
+// no error). A nil err ends it well. An error can name its own error.type by a
+// method ErrorType() string; else it is the name of its Go type. Its message is
+// not recorded: it may quote a prompt.
 func (inf *Inference) Fail(err error) { inf.end(err, 0, time.Time{}) }
 
 // EndErr is for defer: it ends the inference with the error that the function
@@ -246,14 +255,13 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 	}
 	inf.ended = true
 	inf.stopOn(how)
-	open := inf.open
-	inf.open = nil
+	open := slices.Clone(inf.open)
 	inf.mu.Unlock()
 
 	for _, p := range open {
 		p.finish(how, errType, err, at)
 	}
-	duration, at, sane := endTime(at, int64(inf.after), inf.base, inf.after)
+	duration, at, sane := endTime(at, inf.began, inf.base, inf.after)
 	if !sane {
 		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
 	}
@@ -347,15 +355,15 @@ func (inf *Inference) record(how outcome, errType string, duration int64) {
 		model: inf.req.Model, responseModel: inf.response,
 		serverAddress: inf.req.ServerAddress, serverPort: inf.req.ServerPort,
 	}
-	plain := m.record(d)
+	plain := m.with(d)
 	withError := plain
 	if errType != "" {
 		d.errType = errType
-		withError = m.record(d)
+		withError = m.with(d)
 	}
 	m.serverDuration.Record(inf.ctx, seconds(duration), withError...)
 	// The conventions define both token times for successful responses.
-	if inf.tokens.count == 0 || how == failed || how == timedOut {
+	if inf.tokens.count == 0 || how.isError() {
 		return
 	}
 	m.serverTTFT.Record(inf.ctx, seconds(inf.tokens.first), plain...)
@@ -368,10 +376,8 @@ func (inf *Inference) record(how outcome, errType string, duration int64) {
 // setStatus marks failures. The message of an error may hold text of the user,
 // so the status carries the error's type at most.
 func setStatus(span trace.Span, how outcome, err error) {
-	switch how {
-	case failed, timedOut:
+	if how.isError() {
 		span.SetStatus(codes.Error, statusText(err))
-	case succeeded, cancelled:
 	}
 }
 
@@ -380,7 +386,10 @@ func statusText(err error) string {
 	if err == nil || errors.Is(err, errPanic) {
 		return ""
 	}
-	return fmt.Sprintf("%T", err)
+	if name := errorType(err); name != bound.Other {
+		return name
+	}
+	return ""
 }
 
 func endSpan(span trace.Span, at time.Time) {

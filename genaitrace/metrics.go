@@ -3,6 +3,7 @@ package genaitrace
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -37,7 +38,8 @@ type metrics struct {
 	optionLen atomic.Int32
 }
 
-// maxOptions bounds the cache of prepared attribute sets.
+// maxOptions is how many attribute sets a Tracer makes: what is beyond is recorded
+// without its server and under model _OTHER.
 const maxOptions = 1000
 
 func newMetrics(m metric.Meter) *metrics {
@@ -73,7 +75,7 @@ func newMetrics(m metric.Meter) *metrics {
 	return s
 }
 
-// enabled reports whether any metric of an inference would be recorded.
+// serverEnabled reports whether any metric of an inference would be recorded.
 func (s *metrics) serverEnabled(ctx context.Context) bool {
 	return s.serverDuration.Enabled(ctx) || s.serverTTFT.Enabled(ctx) || s.serverPerToken.Enabled(ctx)
 }
@@ -92,25 +94,26 @@ type dimensions struct {
 	serverPort             int
 }
 
-// record prepares the options of a Record call, from a bounded cache.
-func (s *metrics) record(d dimensions) []metric.RecordOption {
+// with prepares the options of a Record call, from a bounded cache.
+func (s *metrics) with(d dimensions) []metric.RecordOption {
 	d.operation = s.operations.Value(d.operation)
 	d.provider = s.providers.Value(d.provider)
 	d.model = s.models.Value(d.model)
 	d.responseModel = s.models.Value(d.responseModel)
-	if d.serverAddress = s.servers.Value(d.serverAddress); d.serverAddress == bound.Other {
-		d.serverPort = 0
+	if server := d.serverAddress + ":" + strconv.Itoa(d.serverPort); d.serverAddress != "" && !s.servers.Admits(server) {
+		d.serverAddress, d.serverPort = bound.Other, 0
 	}
 	d.errType = s.errTypes.Value(d.errType)
 
 	if cached, ok := s.options.Load(d); ok {
 		return cached.([]metric.RecordOption)
 	}
+	if s.optionLen.Load() >= maxOptions {
+		d.model, d.responseModel, d.serverAddress, d.serverPort = bound.Other, "", "", 0
+	}
 	opts := []metric.RecordOption{metric.WithAttributeSet(d.set())}
-	if s.optionLen.Load() < maxOptions {
-		if _, loaded := s.options.LoadOrStore(d, opts); !loaded {
-			s.optionLen.Add(1)
-		}
+	if _, loaded := s.options.LoadOrStore(d, opts); !loaded {
+		s.optionLen.Add(1)
 	}
 	return opts
 }

@@ -43,9 +43,8 @@ type partition struct {
 
 // partitionTTFT splits [0, ttft] among intervals: each is clipped to it, and
 // where two overlap the later start wins, or the later in the slice where both
-// start together. Emit runs
-// from the end of the last prefill that started before the first output to that
-// output. The parts and the rest sum up to ttft exactly.
+// start together. Emit runs from the end of the last prefill that started before
+// the first output to that output. The parts and the rest sum up to ttft exactly.
 func partitionTTFT(intervals []interval, ttft int64) partition {
 	var p partition
 	prefillEnd := int64(-1)

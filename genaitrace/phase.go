@@ -49,17 +49,17 @@ var (
 
 // StartQueue starts the wait for the scheduler (queue.wait).
 func (inf *Inference) StartQueue(ctx context.Context) (context.Context, *Phase) {
-	return inf.startPhase(ctx, &queuePhase, nil)
+	return inf.startPhase(ctx, &queuePhase, Phase{}, nil)
 }
 
 // StartTokenize starts the tokenizer's work (tokenizer.encode).
 func (inf *Inference) StartTokenize(ctx context.Context) (context.Context, *Phase) {
-	return inf.startPhase(ctx, &tokenizePhase, nil)
+	return inf.startPhase(ctx, &tokenizePhase, Phase{}, nil)
 }
 
 // StartSchedule starts the scheduler's dispatch (scheduler.dispatch).
 func (inf *Inference) StartSchedule(ctx context.Context) (context.Context, *Phase) {
-	return inf.startPhase(ctx, &schedulePhase, nil)
+	return inf.startPhase(ctx, &schedulePhase, Phase{}, nil)
 }
 
 // StartPrefill starts the forward passes over the prompt (inference.prefill).
@@ -72,11 +72,7 @@ func (inf *Inference) StartPrefill(ctx context.Context, prompt Prompt) (context.
 		inf.t.metrics.fault(ctx, semconv.GenAIFaultCount, errCount)
 		prompt = Prompt{}
 	}
-	ctx, p := inf.startPhase(ctx, &prefillPhase, nil)
-	if p != nil {
-		p.prompt = prompt
-	}
-	return ctx, p
+	return inf.startPhase(ctx, &prefillPhase, Phase{prompt: prompt}, nil)
 }
 
 // appendTo appends what is known of the prompt.
@@ -95,7 +91,7 @@ func (p Prompt) appendTo(attrs []attribute.KeyValue) []attribute.KeyValue {
 
 // StartPostprocess starts the work on the output (inference.postprocess).
 func (inf *Inference) StartPostprocess(ctx context.Context) (context.Context, *Phase) {
-	return inf.startPhase(ctx, &postprocessPhase, nil)
+	return inf.startPhase(ctx, &postprocessPhase, Phase{}, nil)
 }
 
 // StartDecode starts token by token generation (inference.decode).
@@ -105,18 +101,17 @@ func (inf *Inference) StartDecode(ctx context.Context) (context.Context, *Decode
 	}
 	d := &Decode{}
 	d.clock.start(inf.base, inf.after)
-	ctx, p := inf.startPhase(ctx, &decodePhase, &d.Phase)
+	ctx, p := inf.startPhase(ctx, &decodePhase, Phase{decode: d}, &d.Phase)
 	if p == nil {
 		return ctx, nil
 	}
-	p.decode = d
 	return ctx, d
 }
 
-// startPhase starts a phase, in the place that use points to where it is not
-// nil. Its parent is always the inference's span, whatever span ctx carries: a
+// startPhase starts a phase with the facts of init, in the place that use points
+// to where it is not nil. Its parent is always the inference's span, whatever span ctx carries: a
 // ctx that is threaded through prefill and decode must not nest them.
-func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, use *Phase) (context.Context, *Phase) {
+func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phase, use *Phase) (context.Context, *Phase) {
 	if inf == nil || inf.t == nil {
 		return ctx, nil
 	}
@@ -150,7 +145,7 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, use *Phas
 	default:
 		p = &Phase{}
 	}
-	p.inf, p.span, p.kind, p.start = inf, span, kind, start
+	*p = Phase{inf: inf, span: span, kind: kind, start: start, prompt: init.prompt, decode: init.decode}
 	inf.open = append(inf.open, p)
 	return ctx, p
 }

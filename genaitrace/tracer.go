@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -97,16 +98,25 @@ const (
 )
 
 // ContextWithArrival notes when the request that ctx belongs to reached this
-// process. Server middleware calls it, so that every TTFT below counts from
-// there.
+// process. Server middleware calls it, so that the TTFT of the first inference
+// below counts from there. Later inferences of the same request, such as those of
+// a long-lived stream, count from their own start or from [Request.Arrived].
 func ContextWithArrival(ctx context.Context, at time.Time) context.Context {
-	return context.WithValue(ctx, arrivalKey, at)
+	return context.WithValue(ctx, arrivalKey, &arrivalNote{at: at})
+}
+
+type arrivalNote struct {
+	at    time.Time
+	taken atomic.Bool // by the first inference
 }
 
 // ArrivalFromContext returns what [ContextWithArrival] noted.
 func ArrivalFromContext(ctx context.Context) (at time.Time, ok bool) {
-	at, ok = ctx.Value(arrivalKey).(time.Time)
-	return at, ok
+	note, ok := ctx.Value(arrivalKey).(*arrivalNote)
+	if !ok {
+		return time.Time{}, false
+	}
+	return note.at, true
 }
 
 var errArrival = errors.New("arrival time in the future or more than 24 h ago: counting from the start of the operation")
@@ -115,9 +125,6 @@ var errArrival = errors.New("arrival time in the future or more than 24 h ago: c
 func (t *Tracer) arrival(ctx context.Context, given time.Time) (arrived, now time.Time) {
 	now = time.Now()
 	if given.IsZero() {
-		given, _ = ArrivalFromContext(ctx)
-	}
-	if given.IsZero() {
 		return now, now
 	}
 	if age := now.Sub(given); age < 0 || age > maxQueueTime {
@@ -125,6 +132,15 @@ func (t *Tracer) arrival(ctx context.Context, given time.Time) (arrived, now tim
 		return now, now
 	}
 	return given, now
+}
+
+// takeArrival returns what [ContextWithArrival] noted, once.
+func takeArrival(ctx context.Context) time.Time {
+	note, ok := ctx.Value(arrivalKey).(*arrivalNote)
+	if !ok || !note.taken.CompareAndSwap(false, true) {
+		return time.Time{}
+	}
+	return note.at
 }
 
 // spanName is "{operation} {model}", or the operation alone once this process
@@ -140,14 +156,19 @@ func (t *Tracer) spanName(operation, model string) string {
 // official usage keys: the caller's middleware marked the tracestate, or a live
 // [Call] of this process is around.
 func isInner(ctx context.Context) bool {
-	return propagation.HasCallerMark(trace.SpanContextFromContext(ctx)) || CallFromContext(ctx) != nil
+	return propagation.HasCallerMark(trace.SpanContextFromContext(ctx)) || CallFromContext(ctx).Span().IsRecording()
 }
 
 // noSpan is what handles hold where no span records.
 var noSpan = trace.SpanFromContext(context.Background())
 
-// startOptions keeps the attributes of a span's start and the two options that
-// carry them in one allocation.
-func startOptions(kind trace.SpanKind, attrs []attribute.KeyValue) []trace.SpanStartOption {
-	return []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attrs...)}
+// startOptions are the options of a span's start, and when it starts, in
+// nanoseconds since arrival: now, or at the arrival where the caller gave it. An
+// arrival that was noted in the context belongs to the server's span.
+func startOptions(kind trace.SpanKind, attrs []attribute.KeyValue, given, arrived, now time.Time) (options []trace.SpanStartOption, began int64) {
+	options = []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attrs...)}
+	if !given.IsZero() && arrived.Before(now) {
+		return append(options, trace.WithTimestamp(arrived)), 0
+	}
+	return options, int64(now.Sub(arrived))
 }

@@ -57,7 +57,9 @@ func WithTraceBin() Option {
 func New(opts ...Option) *Bridge {
 	b := new(Bridge)
 	for _, opt := range opts {
-		opt.apply(b)
+		if opt != nil {
+			opt.apply(b)
+		}
 	}
 	return b
 }

@@ -30,9 +30,8 @@ import (
 // gen_ai attributes. Its status is Error for every code but OK; an RPC that
 // this side cancelled is CANCELLED, and no error.
 //
-// Each attempt of an RPC that gRPC retries is an RPC here. A call is fed by its
-// first attempt, whose status stands on its span; later ones are CLIENT spans
-// below it.
+// Each attempt of an RPC that gRPC retries is an RPC here, and a call is fed by one
+// after the other: the last one decides what stands on its span.
 //
 // gRPC reports the end of a stream once the stream was read to its end or its
 // context was cancelled, or when the connection is closed. The span of a stream
@@ -80,7 +79,7 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 	}
 	r := &clientRPC{handler: h, method: m, start: time.Now()}
 	call := genaitrace.CallFromContext(ctx)
-	if call.Watch() {
+	if call.Watch() > 0 {
 		r.call, r.span = call, call.Span()
 		r.span.SetAttributes(m.attrs...)
 	} else {
@@ -88,7 +87,7 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 			trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(m.attrs...), trace.WithTimestamp(r.start))
 	}
 	carried := ctx
-	if call != nil {
+	if call.Span().IsRecording() {
 		carried = propagation.ContextWithCallerMark(ctx)
 	}
 	ctx = inject(ctx, carried, h.propagator)
@@ -172,19 +171,22 @@ func (r *clientRPC) code(err error) codes.Code {
 	return codeOf(err)
 }
 
-// feed notes on the call how its RPC ended, for when its starter ends it.
+// feed notes on the call how its RPC ended, for when its starter ends it, and
+// gives the call back where gRPC may make another attempt.
 func (r *clientRPC) feed(code codes.Code, cancelled bool) {
 	r.call.SetAttributes(endAttributes[code]...)
 	switch {
-	case code == codes.OK, code == hidden:
+	case code == codes.OK:
 		return
 	case cancelled:
 		r.call.SetTerminal(semconv.GenAIStreamTerminalClientCancelled)
-		return
 	case code == codes.DeadlineExceeded:
 		r.call.SetTerminal(semconv.GenAIStreamTerminalTimeout)
+		r.call.SetErrorType(codeNames[code])
+	case code != hidden:
+		r.call.SetErrorType(codeNames[code])
 	}
-	r.call.SetErrorType(codeNames[code])
+	r.call.Release()
 }
 
 // finish ends a span of our own.

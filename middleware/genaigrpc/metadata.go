@@ -3,6 +3,7 @@ package genaigrpc
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"go.opentelemetry.io/otel"
 	otelprop "go.opentelemetry.io/otel/propagation"
@@ -31,6 +32,9 @@ func inject(ctx, from context.Context, p otelprop.TextMapPropagator) (injected c
 	md, ok := metadata.FromOutgoingContext(ctx)
 	if !ok {
 		md = metadata.MD{}
+	}
+	for _, field := range p.Fields() {
+		delete(md, strings.ToLower(field))
 	}
 	p.Inject(from, propagation.GRPCMetadata(md))
 	return metadata.NewOutgoingContext(ctx, md)

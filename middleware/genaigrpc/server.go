@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/internal/deadline"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -223,7 +224,7 @@ func (r *serverRPC) end(ctx context.Context, e *stats.End) {
 // status went out, so that it tells of the client only where none did.
 func unanswered(ctx context.Context, e *stats.End) codes.Code {
 	switch err := ctx.Err(); {
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), err != nil && deadline.Reached(ctx):
 		return codes.DeadlineExceeded
 	case err != nil:
 		return codes.Canceled

@@ -143,7 +143,7 @@ func TestACallThatAnotherTransportFeedsIsLeftAlone(t *testing.T) {
 	o := newTelemetry(t)
 	l := traced(t, o, service{complete: func(context.Context, string) (string, error) { return "", nil }})
 	ctx, call := o.tracer().StartCall(context.Background(), genaitrace.Request{Model: "m"})
-	require.True(t, call.Watch())
+	require.True(t, call.Watch() > 0)
 	_, err := complete(ctx, l.conn)
 	require.NoError(t, err)
 	call.End()

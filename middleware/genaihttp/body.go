@@ -6,10 +6,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
-	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/internal/deadline"
 	"github.com/genaitrace/otelgenai/middleware/wire"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -24,10 +25,9 @@ const maxDocument = 1 << 20
 // A body passes a response on to its reader and tells the call what passed.
 type body struct {
 	io.ReadCloser
+	attempt
 
 	ctx    context.Context //nolint:containedctx // its end is an end of the stream
-	call   *genaitrace.Call
-	own    bool // the transport started the call and ends it
 	status int
 
 	mu       sync.Mutex
@@ -43,17 +43,17 @@ type body struct {
 }
 
 // attach puts a body between the response and its reader.
-func attach(ctx context.Context, resp *http.Response, call *genaitrace.Call, own bool) {
+func attach(ctx context.Context, resp *http.Response, a attempt) {
 	if resp.StatusCode == http.StatusSwitchingProtocols || resp.Body == nil {
-		if own {
-			call.End()
+		if a.own {
+			a.call.End()
 		}
 		return
 	}
-	b := &body{ReadCloser: resp.Body, ctx: ctx, call: call, own: own, status: resp.StatusCode}
+	b := &body{ReadCloser: resp.Body, ctx: ctx, attempt: a, status: resp.StatusCode}
 	switch mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
 	case isEventStream(resp.Header):
-		b.stream = wire.NewStream(call)
+		b.stream = wire.NewStream(a.call)
 	case mediaType == "application/json" && !isEncoded(resp.Header):
 		b.document = true
 	}
@@ -119,10 +119,13 @@ func (b *body) finish(why error) {
 	}
 }
 
+var errLongDocument = errors.New("response: JSON document longer than 1 MiB: its usage is not read")
+
 // keep collects a JSON document; one that is too long is given up.
 func (b *body) keep(p []byte) {
 	if len(b.kept)+len(p) > maxDocument {
 		b.kept, b.document = nil, false
+		b.call.Fault(semconv.GenAIFaultParse, errLongDocument)
 		return
 	}
 	b.kept = append(b.kept, p...)
@@ -148,10 +151,13 @@ func (b *body) end(why error) {
 	}
 	b.kept = nil
 	if b.status >= http.StatusBadRequest {
-		b.call.SetErrorType(statusType(b.status)) // unless the body said more
+		b.call.SetErrorType(strconv.Itoa(b.status)) // unless the body said more
 	}
-	if b.own {
+	switch {
+	case b.own:
 		b.call.End()
+	case b.status >= http.StatusMultipleChoices: // a redirect or a failure: another attempt may follow
+		b.call.Release()
 	}
 }
 
@@ -164,20 +170,12 @@ func (b *body) terminal(why error) semconv.GenAIStreamTerminalAttr {
 		return semconv.GenAIStreamTerminalTimeout
 	case b.ctx.Err() != nil: // also where Close came first to notice
 		return abandoned(b.ctx)
-	case isLate(b.ctx):
+	case deadline.Reached(b.ctx): // http.Client.Timeout cancels in more ways than one
 		return semconv.GenAIStreamTerminalTimeout
 	case errors.Is(why, errClosed), errors.Is(why, context.Canceled):
 		return semconv.GenAIStreamTerminalClientCancelled
 	}
 	return ""
-}
-
-// isLate reports whether the deadline of ctx has passed. At its timeout
-// http.Client cancels the request itself too, which may come before the
-// context's own end and with another error.
-func isLate(ctx context.Context) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && !time.Now().Before(deadline)
 }
 
 // endDocument reads a whole answer. Closing one that was read in full without

@@ -95,7 +95,7 @@ func (f *fixture) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-const chatRequest = `{"messages":[{"role":"user","content":"secret"}],"model":"gpt-fx","stream":true}`
+const chatRequest = `{"messages":[{"role":"user","content":"secret"}],"model":"gpt-fx","stream":true,"stream_options":{"include_usage":true}}`
 
 func post(ctx context.Context, client *http.Client) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://engine.internal/v1/chat/completions", strings.NewReader(chatRequest))

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -16,57 +17,86 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/bound"
+	"github.com/genaitrace/otelgenai/internal/deadline"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
 type handler struct {
-	next   http.Handler
-	config config
-	tracer *genaitrace.Tracer
+	next     http.Handler
+	config   config
+	tracer   *genaitrace.Tracer
+	duration durations
 }
 
 // NewHandler wraps the handler of a gateway or service: it makes the SERVER
 // span of each request ("POST /v1/chat/completions", role gateway) and, where
 // the handler streams chat completions, notes their time to first token on the
-// span and in genai.time_to_first_token. The span's route is the pattern that an
-// [http.ServeMux] inside next matched, or a well-known path, never a raw path. A
-// middleware between this handler and the mux that replaces the request hides the
-// pattern: put the mux inside directly, or that middleware outside.
+// span and in genai.time_to_first_token. A token counts when it leaves: when the
+// handler flushes it, or the server's buffer is full, or the handler returns.
+//
+// The span's route is the pattern that an [http.ServeMux] inside next matched,
+// what [SetRoute] said, or a well-known path, never a raw path. A middleware
+// between this handler and the mux that replaces the request hides the pattern;
+// wrap the mux in a NewHandler as well, which then makes no span of its own.
 //
 // A response of 500 and above, a panic, an error inside a stream and a stream
 // that lacks its end make the span an Error; a client that goes away does not.
 // Panics go on, http.ErrAbortHandler included.
+//
+// Metrics: genai.time_to_first_token, and http.server.request.duration unless
+// another instrumentation's handler is around this one.
 func NewHandler(next http.Handler, opts ...Option) http.Handler {
 	c := newConfig(opts)
-	return &handler{next: next, config: c, tracer: genaitrace.New(c.tracer...)}
+	return &handler{next: next, config: c, tracer: genaitrace.New(c.tracer...), duration: newDurations(c.meterProvider)}
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.config.filter != nil && !h.config.filter(r) {
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	if x := exchangeOf(r.Context()); x != nil {
+		defer func() { x.setRoute(route(r)) }() // the span is the outer handler's
+		h.next.ServeHTTP(w, r)
+		return
+	}
+	h.serve(w, r)
+}
+
+func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 	arrived := time.Now()
-	ctx, options := h.parent(r)
-	operation, _ := modelCall(r)
-	start := route(r)
+	ctx, options, nested := h.parent(outer)
+	operation, _ := modelCall(outer)
+	known := route(outer)
 	ctx, call := h.tracer.StartGateway(ctx, genaitrace.GatewayRequest{
-		Name:       spanName(r, start),
+		Name:       spanName(outer, known),
 		Arrived:    arrived,
 		Operation:  operation,
-		Attributes: serverAttributes(r, start),
+		Attributes: serverAttributes(outer, known),
 		Options:    options,
 	})
-	r = r.WithContext(ctx)
-	if call == nil {
+	x := &exchange{}
+	r := outer.WithContext(context.WithValue(ctx, exchangeKey{}, x))
+	if call == nil && !h.duration.enabled(ctx) {
+		defer handBack(outer, r)
 		h.next.ServeHTTP(w, r)
 		return
 	}
 	rw := &writer{ResponseWriter: w, ctx: ctx, call: call}
 	defer func() {
 		panicked := recover()
-		if after := route(r); after != start && after != "" {
-			call.Span().SetName(spanName(r, after))
-			call.SetAttributes(otelsemconv.HTTPRoute(after))
+		handBack(outer, r)
+		x.setRoute(route(r))
+		matched := x.matched()
+		if matched != known && matched != "" {
+			call.Span().SetName(spanName(r, matched))
+			call.SetAttributes(otelsemconv.HTTPRoute(matched))
 		}
-		finish(ctx, rw, panicked)
+		status, errType := finish(ctx, rw, panicked)
+		if !nested {
+			h.duration.record(ctx, time.Since(arrived), r, matched, status, errType)
+		}
 		if panicked != nil {
 			panic(panicked)
 		}
@@ -74,36 +104,79 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.next.ServeHTTP(rw.wrap(), r)
 }
 
-// parent reads the caller's context. Inside another instrumentation's handler
-// its span is the parent already.
-func (h *handler) parent(r *http.Request) (context.Context, []trace.SpanStartOption) {
-	ctx := r.Context()
+// handBack gives the server's request what it and outer handlers look for after
+// the handler: the files of a form, to remove them, and the pattern.
+func handBack(outer, r *http.Request) {
+	outer.MultipartForm = r.MultipartForm
+	if r.Pattern != "" {
+		outer.Pattern = r.Pattern
+	}
+}
+
+// An exchange is what the handlers of one request share.
+type exchange struct {
+	mu    sync.Mutex
+	route string
+}
+
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// SetRoute names the route of the request that ctx belongs to, for routers other
+// than [http.ServeMux]: a pattern such as "/tenants/{tenant}/chat", never a path
+// that a client chose. The first name counts.
+func SetRoute(ctx context.Context, route string) {
+	if x := exchangeOf(ctx); x != nil {
+		x.setRoute(bound.String(route, maxValue))
+	}
+}
+
+func (x *exchange) setRoute(route string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.route == "" {
+		x.route = route
+	}
+}
+
+func (x *exchange) matched() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.route
+}
+
+// parent reads the caller's context. Inside another instrumentation's handler,
+// which nested tells, its span is the parent already.
+func (h *handler) parent(r *http.Request) (ctx context.Context, options []trace.SpanStartOption, nested bool) {
+	ctx = r.Context()
 	if local := trace.SpanContextFromContext(ctx); local.IsValid() && !local.IsRemote() {
-		return ctx, nil
+		return ctx, nil, true
 	}
 	remote := h.config.propagators.Extract(ctx, propagation.HTTPHeader(r.Header))
 	if !h.config.public {
-		return remote, nil
+		return remote, nil, false
 	}
-	options := []trace.SpanStartOption{trace.WithNewRoot()}
+	options = []trace.SpanStartOption{trace.WithNewRoot()}
 	if sc := trace.SpanContextFromContext(remote); sc.IsValid() {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: sc}))
 	}
-	return baggage.ContextWithoutBaggage(ctx), options
+	return baggage.ContextWithoutBaggage(ctx), options, false
 }
 
 // errAborted is a response that the handler gave up on.
 var errAborted = errors.New("response aborted")
 
-// finish ends the span with what is known of the response.
-func finish(ctx context.Context, w *writer, panicked any) {
+// finish ends the span with what is known of the response, and returns its status
+// (0 where none was sent) and, where the server failed, the error.type.
+func finish(ctx context.Context, w *writer, panicked any) (status int, errType string) {
 	call := w.call
-	gone := ctx.Err() != nil                    // the client went away: the server cancels no sooner
 	aborted := panicked == http.ErrAbortHandler //nolint:errorlint // net/http compares the same way
-	status := w.status
-	switch {
-	case status != 0, w.hijacked:
-	case panicked == nil && !gone:
+	status = w.status
+	if status == 0 && !w.hijacked && panicked == nil && !w.gone() {
 		status = http.StatusOK // what net/http sends for a handler that wrote nothing
 	}
 	if status != 0 {
@@ -111,28 +184,32 @@ func finish(ctx context.Context, w *writer, panicked any) {
 	}
 	switch {
 	case panicked != nil && !aborted:
-		call.SetErrorType("panic")
+		errType = "panic"
 		call.SetTerminal(semconv.GenAIStreamTerminalError)
 	case status >= http.StatusInternalServerError:
-		call.SetErrorType(strconv.Itoa(status))
+		errType = strconv.Itoa(status)
 		call.SetTerminal(semconv.GenAIStreamTerminalHTTPError)
-	case w.stream != nil && gone:
+	case w.stream != nil && ctx.Err() != nil:
 		w.stream.Abandon(abandoned(ctx))
 	case w.stream != nil && aborted:
 		w.stream.End(errAborted)
 	case w.stream != nil:
 		w.stream.End(nil)
-	case gone:
-		call.SetTerminal(abandoned(ctx))
+	case w.gone() && !w.complete():
+		call.SetTerminal(semconv.GenAIStreamTerminalClientCancelled)
 	case aborted:
 		call.SetTerminal(semconv.GenAIStreamTerminalTruncated)
 	}
+	if errType != "" {
+		call.SetErrorType(errType)
+	}
 	call.End()
+	return status, errType
 }
 
 // abandoned says why a context that is done ended a stream.
 func abandoned(ctx context.Context) semconv.GenAIStreamTerminalAttr {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || deadline.Reached(ctx) {
 		return semconv.GenAIStreamTerminalTimeout
 	}
 	return semconv.GenAIStreamTerminalClientCancelled
@@ -149,11 +226,7 @@ func serverAttributes(r *http.Request, route string) []attribute.KeyValue {
 	if route != "" {
 		attrs = append(attrs, otelsemconv.HTTPRoute(route))
 	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	attrs = append(attrs, otelsemconv.URLScheme(scheme), otelsemconv.URLPath(bound.String(r.URL.Path, maxValue)))
+	attrs = append(attrs, otelsemconv.URLScheme(scheme(r)), otelsemconv.URLPath(bound.String(r.URL.Path, maxValue)))
 	if host, port := splitHost(r.Host); host != "" {
 		attrs = append(attrs, otelsemconv.ServerAddress(bound.String(host, maxValue)))
 		if port > 0 {

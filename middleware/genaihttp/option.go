@@ -1,8 +1,10 @@
 package genaihttp
 
 import (
+	"net/http"
 	"strings"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	otelprop "go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -12,12 +14,18 @@ import (
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
+// ScopeName is the name of the instrumentation scope of
+// http.server.request.duration. The spans are genaitrace's.
+const ScopeName = "github.com/genaitrace/otelgenai/middleware/genaihttp"
+
 type config struct {
-	tracer      []genaitrace.Option
-	propagators otelprop.TextMapPropagator
-	public      bool
-	trusted     map[string]bool
-	provider    genaiconv.ProviderNameAttr
+	tracer        []genaitrace.Option
+	meterProvider metric.MeterProvider
+	propagators   otelprop.TextMapPropagator
+	public        bool
+	trusted       map[string]bool
+	provider      genaiconv.ProviderNameAttr
+	filter        func(*http.Request) bool
 }
 
 // An Option configures [NewHandler] and [NewTransport].
@@ -33,6 +41,9 @@ func newConfig(opts []Option) config {
 		if o != nil {
 			c = o.apply(c)
 		}
+	}
+	if c.meterProvider == nil {
+		c.meterProvider = otel.GetMeterProvider()
 	}
 	return c
 }
@@ -51,6 +62,9 @@ func WithTracerProvider(tp trace.TracerProvider) Option {
 func WithMeterProvider(mp metric.MeterProvider) Option {
 	return optionFunc(func(c config) config {
 		c.tracer = append(c.tracer, genaitrace.WithMeterProvider(mp))
+		if mp != nil {
+			c.meterProvider = mp
+		}
 		return c
 	})
 }
@@ -73,6 +87,16 @@ func WithPropagators(p otelprop.TextMapPropagator) Option {
 func WithPublicEndpoint() Option {
 	return optionFunc(func(c config) config {
 		c.public = true
+		return c
+	})
+}
+
+// WithFilter lets the handler leave requests alone for which trace returns false,
+// such as health checks. Default: every request is traced. It means nothing to
+// the transport.
+func WithFilter(trace func(*http.Request) bool) Option {
+	return optionFunc(func(c config) config {
+		c.filter = trace
 		return c
 	})
 }

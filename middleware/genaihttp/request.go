@@ -1,6 +1,7 @@
 package genaihttp
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -9,73 +10,79 @@ import (
 	"github.com/genaitrace/otelgenai/middleware/wire"
 )
 
-// maxPeek bounds how much of a request's body is looked at before it is sent, in
-// bytes: images make bodies long, and looking takes time.
-const maxPeek = 4 << 20
+// maxAhead bounds how much of a request's body is read before it is sent, in
+// bytes.
+const maxAhead = 64 << 10
 
-// peek reads the facts of a request from a second copy of its body, where the
-// client can make one (Go's client makes one of bytes and strings). The body
-// that is sent is not touched.
-func peek(req *http.Request) genaitrace.Request {
-	if req.GetBody == nil || req.Body == nil || req.Body == http.NoBody {
-		return genaitrace.Request{}
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return genaitrace.Request{}
-	}
-	defer body.Close()
-	p := peeker{left: maxPeek}
-	_, _ = io.Copy(&p, body) // without a buffer where body holds the bytes itself
-	return p.reader.Request()
-}
-
-// A peeker lets a reader see only the start of a body.
-type peeker struct {
-	reader wire.RequestReader
-	left   int
-}
-
-func (p *peeker) Write(b []byte) (int, error) {
-	n, _ := p.reader.Write(b[:min(len(b), p.left)])
-	if p.left -= n; p.left == 0 {
-		return n, io.ErrShortWrite // enough
-	}
-	return n, nil
-}
-
-// A tee reads the facts of a request as the transport sends its body.
-type tee struct {
+// A requestBody reads the facts of a request from its body as that is sent.
+//
+// Samplers want the model before. So the start of a body that the client can
+// make again (it has GetBody: bytes or a file, never a live stream) is read
+// ahead, and handed out first. GetBody itself is left alone: with many clients it
+// rewinds the very body that is to be sent.
+type requestBody struct {
 	io.ReadCloser
+
+	ahead    []byte // read, but not handed out yet
+	aheadErr error  // what ended reading ahead, to be told after it
 
 	mu     sync.Mutex // the transport may still read when the answer is there
 	reader wire.RequestReader
 }
 
-// teeBody reads the request's body as it is sent, unless [peek] has.
-func teeBody(req *http.Request) *tee {
-	if req.GetBody != nil || req.Body == nil || req.Body == http.NoBody {
+// readBody puts a requestBody in the place of the request's body; nil where there
+// is none.
+func readBody(req *http.Request) *requestBody {
+	if req.Body == nil || req.Body == http.NoBody {
 		return nil
 	}
-	t := &tee{ReadCloser: req.Body}
-	req.Body = t
-	return t
+	b := &requestBody{ReadCloser: req.Body}
+	if req.GetBody != nil {
+		b.readAhead(req.ContentLength)
+	}
+	req.Body = b
+	return b
 }
 
-func (t *tee) Read(p []byte) (int, error) {
-	n, err := t.ReadCloser.Read(p)
-	t.mu.Lock()
-	_, _ = t.reader.Write(p[:n])
-	t.mu.Unlock()
+func (b *requestBody) readAhead(length int64) {
+	size := int64(maxAhead)
+	if length > 0 && length < size {
+		size = length + 1 // so that the end is seen
+	}
+	buf := make([]byte, size)
+	n, err := io.ReadFull(b.ReadCloser, buf)
+	b.ahead = buf[:n]
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		b.aheadErr = io.EOF
+	case err != nil:
+		b.aheadErr = err
+	}
+	_, _ = b.reader.Write(b.ahead)
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	if len(b.ahead) > 0 {
+		n := copy(p, b.ahead)
+		b.ahead = b.ahead[n:]
+		return n, nil
+	}
+	if b.aheadErr != nil {
+		return 0, b.aheadErr
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.mu.Lock()
+	_, _ = b.reader.Write(p[:n])
+	b.mu.Unlock()
 	return n, err
 }
 
-// facts is what was read so far.
-func (t *tee) facts() genaitrace.Request {
-	if t == nil {
-		return genaitrace.Request{}
+// facts is what was read so far, and whether the answer will tell its usage.
+func (b *requestBody) facts() (facts genaitrace.Request, usage bool) {
+	if b == nil {
+		return genaitrace.Request{}, true
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.reader.Request()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reader.Request(), b.reader.ExpectsUsage()
 }

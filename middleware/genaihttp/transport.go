@@ -1,13 +1,16 @@
 package genaihttp
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
-	"strconv"
 
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/internal/deadline"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -48,49 +51,87 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		return t.send(outgoing(ctx, req), false)
 	}
-	host, port := splitHost(req.URL.Host)
-	if port == 0 {
-		port = defaultPort(req.URL.Scheme)
+	out := outgoing(ctx, req)
+	body := readBody(out)
+	facts, usage := body.facts()
+	facts.ServerAddress, facts.ServerPort = splitHost(req.URL.Host)
+	if facts.ServerPort == 0 {
+		facts.ServerPort = defaultPort(req.URL.Scheme)
 	}
-	call, own := genaitrace.CallFromContext(ctx), false
-	if !call.Watch() {
-		own = true
-		facts := peek(req)
+	a := attempt{call: genaitrace.CallFromContext(ctx), body: body}
+	if a.number = a.call.Watch(); a.number > 0 {
+		a.call.SetRequest(facts)
+	} else {
 		facts.Operation, facts.Provider = operation, t.config.provider
-		facts.ServerAddress, facts.ServerPort = host, port
-		ctx, call = t.tracer.StartCall(ctx, facts)
+		ctx, a.call = t.tracer.StartCall(ctx, facts)
+		a.number, a.own = a.call.Watch(), true
+		out = out.WithContext(ctx)
 	}
-	req = outgoing(ctx, req)
-	if call == nil {
-		return t.send(req, true)
+	if a.call == nil {
+		return t.send(out, false)
 	}
-	if !own {
-		call.SetRequest(genaitrace.Request{Provider: t.config.provider, ServerAddress: host, ServerPort: port})
-	}
-	return t.observe(req, call, own)
+	return t.try(out, a, usage && a.call.Span().IsRecording())
 }
 
-// observe makes the request and attaches the call to its response.
-func (t *transport) observe(req *http.Request, call *genaitrace.Call, own bool) (*http.Response, error) {
-	call.SetAttributes(otelsemconv.HTTPRequestMethodKey.String(req.Method))
-	tee := teeBody(req)
-	resp, err := t.send(req, true)
-	call.SetRequest(tee.facts())
-	if err != nil {
-		if own {
-			if req.Context().Err() == nil && isLate(req.Context()) {
-				call.SetTerminal(semconv.GenAIStreamTerminalTimeout)
-			}
-			call.Fail(err)
+// An attempt is one round trip of a call.
+type attempt struct {
+	call   *genaitrace.Call
+	number int
+	own    bool // the transport started the call and ends it
+	body   *requestBody
+}
+
+// try makes the request and attaches the attempt to its response.
+func (t *transport) try(req *http.Request, a attempt, marked bool) (resp *http.Response, err error) {
+	handedOver := false
+	defer func() {
+		if !handedOver { // the transport below panics
+			a.fail(req.Context(), "panic", errNoAnswer)
 		}
+	}()
+	a.call.SetAttributes(otelsemconv.HTTPRequestMethodKey.String(req.Method))
+	if a.number > 1 {
+		a.call.SetAttributes(otelsemconv.HTTPRequestResendCount(a.number - 1))
+	}
+	resp, err = t.send(req, marked)
+	handedOver = true
+	late, _ := a.body.facts()
+	a.call.SetRequest(late)
+	if err != nil || resp == nil {
+		a.fail(req.Context(), "", err)
 		return resp, err
 	}
-	call.SetAttributes(otelsemconv.HTTPResponseStatusCode(resp.StatusCode))
+	a.call.SetAttributes(otelsemconv.HTTPResponseStatusCode(resp.StatusCode))
 	if resp.StatusCode >= http.StatusBadRequest {
-		call.SetTerminal(semconv.GenAIStreamTerminalHTTPError)
+		a.call.SetTerminal(semconv.GenAIStreamTerminalHTTPError)
 	}
-	attach(req.Context(), resp, call, own)
+	attach(req.Context(), resp, a)
 	return resp, nil
+}
+
+var errNoAnswer = errors.New("no answer")
+
+// fail notes an attempt that brought no answer.
+func (a attempt) fail(ctx context.Context, errType string, err error) {
+	if errType != "" {
+		a.call.SetErrorType(errType)
+	}
+	if ctx.Err() == nil && deadline.Reached(ctx) {
+		a.call.SetTerminal(semconv.GenAIStreamTerminalTimeout)
+	}
+	if !a.own {
+		a.call.Release()
+		return
+	}
+	// A dropped connection is an io.EOF here, and no good end of anything.
+	a.call.Fail(fmt.Errorf("round trip: %w", cmp.Or(err, errNoAnswer)))
+}
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections looks for.
+func (t *transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
 }
 
 // outgoing is a copy of the request with headers of its own: the caller's is not
@@ -103,7 +144,9 @@ func outgoing(ctx context.Context, req *http.Request) *http.Request {
 	return out
 }
 
-// send passes the request on with the trace context in its headers.
+// send passes the request on with the trace context in its headers. marked tells
+// the server that its caller reports the token usage: where the answer will not
+// tell it, the server must.
 func (t *transport) send(req *http.Request, marked bool) (*http.Response, error) {
 	t.config.inject(req.Context(), req.URL, req.Header, marked)
 	return t.base.RoundTrip(req)
@@ -115,6 +158,3 @@ func defaultPort(scheme string) int {
 	}
 	return 80
 }
-
-// statusType is the error.type of an HTTP failure that does not say more.
-func statusType(status int) string { return strconv.Itoa(status) }

@@ -2,11 +2,13 @@ package genaihttp
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/propagation"
@@ -14,23 +16,37 @@ import (
 
 // inject writes the context into the headers of an outgoing request: all of it
 // for hosts of one's own, traceparent alone for third parties, whom tracestate
-// and baggage are no business of.
+// and baggage are no business of. It replaces what a proxy copied from the request
+// that it forwards. Where the propagators write nothing, it does nothing. A
+// propagator that panics has written nothing.
 func (c *config) inject(ctx context.Context, target *url.URL, header http.Header, marked bool) {
-	if !c.trusts(target) {
-		for _, field := range c.propagators.Fields() {
-			if !strings.EqualFold(field, "traceparent") {
-				header.Del(field) // a proxy copies it from the request that it forwards
-			}
+	defer func() {
+		if v := recover(); v != nil {
+			otel.Handle(fmt.Errorf("genaihttp: propagator panicked, request goes on without trace context: %v", v))
 		}
-		sc := trace.SpanContextFromContext(ctx).WithTraceState(trace.TraceState{})
-		ctx = trace.ContextWithSpanContext(ctx, sc)
-		propagation.W3C{}.Inject(ctx, propagation.HTTPHeader(header))
+	}()
+	fields := c.propagators.Fields()
+	if len(fields) == 0 {
 		return
 	}
-	if marked {
-		ctx = propagation.ContextWithCallerMark(ctx)
+	sendsTraceparent := false
+	for _, field := range fields {
+		header.Del(field)
+		sendsTraceparent = sendsTraceparent || strings.EqualFold(field, "traceparent")
 	}
-	c.propagators.Inject(ctx, propagation.HTTPHeader(header))
+	if c.trusts(target) {
+		if marked {
+			ctx = propagation.ContextWithCallerMark(ctx)
+		}
+		c.propagators.Inject(ctx, propagation.HTTPHeader(header))
+		return
+	}
+	header.Del("Tracestate")
+	header.Del("Baggage")
+	if sendsTraceparent {
+		sc := trace.SpanContextFromContext(ctx).WithTraceState(trace.TraceState{})
+		propagation.W3C{}.Inject(trace.ContextWithSpanContext(ctx, sc), propagation.HTTPHeader(header))
+	}
 }
 
 // ownSuffixes end names that never leave one's own network (RFC 6761, RFC 6762,

@@ -3,10 +3,12 @@ package genaihttp
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"mime"
 	"net"
 	"net/http"
+	"strconv"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/wire"
@@ -21,6 +23,8 @@ type writer struct {
 	call     *genaitrace.Call
 	status   int          // 0 until the header is out
 	stream   *wire.Stream // nil where the response is not a stream of events
+	written  int64        // bytes of the body
+	unsent   int          // of them, since the last flush
 	hijacked bool         // what is sent is the handler's own
 }
 
@@ -41,24 +45,52 @@ func (w *writer) headerWritten(status int) {
 	}
 	w.status = status
 	if isEventStream(w.Header()) {
-		w.stream = wire.NewStream(w.call)
+		w.stream = wire.NewHeldStream(w.call)
 	}
 }
 
 func (w *writer) Write(p []byte) (int, error) {
 	w.headerWritten(http.StatusOK)
 	n, err := w.ResponseWriter.Write(p)
-	if w.stream != nil && w.ctx.Err() == nil { // net/http takes what nobody gets any more
+	w.written += int64(n)
+	if w.stream != nil && !w.gone() { // net/http takes what nobody gets any more
 		w.stream.Push(p[:n])
+		if w.unsent += n; w.unsent > serverBuffer {
+			w.sent()
+		}
 	}
 	return n, err
+}
+
+// serverBuffer is what net/http holds back of a response until it is flushed, in
+// bytes, for HTTP/1 and HTTP/2 alike.
+const serverBuffer = 4 << 10
+
+// sent notes that what was written has left.
+func (w *writer) sent() {
+	w.unsent = 0
+	if w.stream != nil {
+		w.stream.Sent()
+	}
 }
 
 func (w *writer) WriteString(s string) (int, error) {
 	if w.headerWritten(http.StatusOK); w.stream != nil {
 		return w.Write([]byte(s))
 	}
-	return io.WriteString(w.ResponseWriter, s)
+	n, err := io.WriteString(w.ResponseWriter, s)
+	w.written += int64(n)
+	return n, err
+}
+
+// gone reports whether the client went away. A deadline is somebody else's: the
+// client still gets what is written after it.
+func (w *writer) gone() bool { return errors.Is(w.ctx.Err(), context.Canceled) }
+
+// complete reports whether all of a response of declared length was written.
+func (w *writer) complete() bool {
+	length, err := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64)
+	return err == nil && length == w.written
 }
 
 // isEventStream reports whether a body is server-sent events that can be read:
@@ -105,7 +137,11 @@ func (f flusher) Flush() { _ = f.FlushError() }
 
 func (f flusher) FlushError() error {
 	f.w.headerWritten(http.StatusOK)
-	return http.NewResponseController(f.w.ResponseWriter).Flush()
+	err := http.NewResponseController(f.w.ResponseWriter).Flush()
+	if !f.w.gone() {
+		f.w.sent()
+	}
+	return err
 }
 
 type hijacker struct{ w *writer }
@@ -124,7 +160,9 @@ func (r readerFrom) ReadFrom(src io.Reader) (int64, error) {
 	if r.w.headerWritten(http.StatusOK); r.w.stream != nil {
 		return io.Copy(struct{ io.Writer }{r.w}, src)
 	}
-	return r.w.ResponseWriter.(io.ReaderFrom).ReadFrom(src)
+	n, err := r.w.ResponseWriter.(io.ReaderFrom).ReadFrom(src)
+	r.w.written += n
+	return n, err
 }
 
 // wrap returns w with the optional interfaces of the server's writer.

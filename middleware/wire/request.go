@@ -21,6 +21,7 @@ func ReadRequest(body []byte) genaitrace.Request {
 // kept. The zero value is ready; it is for one goroutine.
 type RequestReader struct {
 	request genaitrace.Request
+	usage   bool // asked for in a stream
 	state   requestState
 	key     string // of the member that is being read, if it is one of interest
 	kept    []byte // what is being read of a key or a value
@@ -49,6 +50,11 @@ const (
 
 // Request returns what was read so far.
 func (r *RequestReader) Request() genaitrace.Request { return r.request }
+
+// ExpectsUsage reports whether the answer will tell its token usage: a whole
+// answer does, a stream where the request asks for it
+// (stream_options.include_usage).
+func (r *RequestReader) ExpectsUsage() bool { return r.usage || !r.request.Stream }
 
 // Write reads what follows in the body. It never fails.
 func (r *RequestReader) Write(p []byte) (int, error) {
@@ -97,6 +103,7 @@ func (r *RequestReader) step(c byte) {
 			r.keep([]byte{c})
 		case '{', '[':
 			r.state, r.depth = inNested, 1
+			r.keep([]byte{c})
 		case ',', '}', ']', ':':
 			r.state = over
 		default:
@@ -158,8 +165,18 @@ func (r *RequestReader) closingQuote(p []byte) (at int, closed bool) {
 	}
 }
 
-// skipNested passes over the rest of an object or array.
+// skipNested passes over the rest of an object or array, and keeps it where it is
+// of interest.
 func (r *RequestReader) skipNested(p []byte) (rest []byte) {
+	rest = r.endOfNested(p)
+	r.keep(p[:len(p)-len(rest)])
+	if r.state == wantComma {
+		r.note()
+	}
+	return rest
+}
+
+func (r *RequestReader) endOfNested(p []byte) (rest []byte) {
 	for i := 0; i < len(p); i++ {
 		if r.quoted {
 			end, closed := r.closingQuote(p[i:])
@@ -196,7 +213,7 @@ func (r *RequestReader) keep(part []byte) {
 
 // keyOfInterest returns the key where it is one that note reads.
 func keyOfInterest(key []byte) string {
-	for _, k := range [...]string{"model", "stream", "max_tokens", "max_completion_tokens", "temperature", "top_p"} {
+	for _, k := range [...]string{"model", "stream", "max_tokens", "max_completion_tokens", "temperature", "top_p", "stream_options"} {
 		if string(key) == k {
 			return k
 		}
@@ -222,6 +239,12 @@ func (r *RequestReader) note() {
 		r.request.Temperature = number(r.kept)
 	case "top_p":
 		r.request.TopP = number(r.kept)
+	case "stream_options":
+		members(r.kept, 0, func(key []byte, start, end int) {
+			if string(key) == "include_usage" {
+				r.usage = string(r.kept[start:end]) == "true"
+			}
+		})
 	}
 }
 

@@ -11,11 +11,13 @@ import (
 // A Stream observes the body of one streamed response for a call. Push and End
 // are for one goroutine.
 type Stream struct {
-	call  *genaitrace.Call
-	sse   sse
-	chat  chat
-	ended bool
-	event func([]byte)
+	call    *genaitrace.Call
+	sse     sse
+	chat    chat
+	ended   bool
+	event   func([]byte)
+	held    bool // chunks wait for Sent
+	waiting []genaitrace.ChunkKind
 }
 
 // NewStream returns an observer that reports to call.
@@ -23,10 +25,41 @@ func NewStream(call *genaitrace.Call) *Stream {
 	s := &Stream{call: call}
 	s.event = func(data []byte) {
 		if kind, ok := s.chat.event(data); ok {
-			s.call.Chunk(kind)
+			s.stamp(kind)
 		}
 	}
 	return s
+}
+
+// NewHeldStream returns an observer for the side that writes a stream through a
+// buffer: what is pushed has not left yet, so its chunks are stamped when
+// [Stream.Sent] says that it has.
+func NewHeldStream(call *genaitrace.Call) *Stream {
+	s := NewStream(call)
+	s.held = true
+	return s
+}
+
+// maxWaiting bounds the chunks of a writer that never flushes.
+const maxWaiting = 4096
+
+func (s *Stream) stamp(kind genaitrace.ChunkKind) {
+	if !s.held {
+		s.call.Chunk(kind)
+		return
+	}
+	if len(s.waiting) == maxWaiting {
+		s.Sent()
+	}
+	s.waiting = append(s.waiting, kind)
+}
+
+// Sent stamps the chunks that were pushed since the last Sent.
+func (s *Stream) Sent() {
+	for _, kind := range s.waiting {
+		s.call.Chunk(kind)
+	}
+	s.waiting = s.waiting[:0]
 }
 
 // Push takes the bytes that follow in the stream, split anywhere. It keeps no
@@ -36,7 +69,7 @@ func (s *Stream) Push(p []byte) {
 		return
 	}
 	if kind, ok := s.common(p); ok {
-		s.call.Chunk(kind)
+		s.stamp(kind)
 		return
 	}
 	s.sse.push(p, s.event)
@@ -65,8 +98,7 @@ func (s *Stream) Done() bool { return s.chat.done }
 // body ended, else what broke it. It does not end the call, and only the first
 // End counts.
 func (s *Stream) End(err error) {
-	clean := err == nil || errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF)
-	s.end(clean, "")
+	s.end(err == nil || err == io.EOF, "") //nolint:errorlint // wrapped, it is the cause of something else
 }
 
 // Abandon is End for a reader that went away before the stream's end; terminal
@@ -85,6 +117,9 @@ func (s *Stream) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
 		if rest, ok := s.sse.finish(); ok && whole(rest) {
 			s.event(rest)
 		}
+	}
+	if abandoned != semconv.GenAIStreamTerminalClientCancelled {
+		s.Sent() // what waits leaves with the end
 	}
 	c := &s.chat
 	c.report(s.call)
