@@ -176,13 +176,13 @@ const (
 	GenAITokenTimelineKey = attribute.Key("genai.token.timeline")
 
 	// GenAITokenGapP50MsKey is genai.token.gap.p50_ms: median time between two
-	// consecutive tokens.
+	// consecutive tokens, right within 3 %.
 	//
 	// Type: double. Unit: ms.
 	GenAITokenGapP50MsKey = attribute.Key("genai.token.gap.p50_ms")
 
 	// GenAITokenGapP95MsKey is genai.token.gap.p95_ms: 95th percentile of the
-	// time between two consecutive tokens.
+	// time between two consecutive tokens, right within 3 %.
 	//
 	// Type: double. Unit: ms.
 	GenAITokenGapP95MsKey = attribute.Key("genai.token.gap.p95_ms")
@@ -212,13 +212,13 @@ const (
 	GenAIChunkTimelineKey = attribute.Key("genai.chunk.timeline")
 
 	// GenAIChunkGapP50MsKey is genai.chunk.gap.p50_ms: median time between two
-	// consecutive chunks.
+	// consecutive chunks, right within 3 %.
 	//
 	// Type: double. Unit: ms.
 	GenAIChunkGapP50MsKey = attribute.Key("genai.chunk.gap.p50_ms")
 
 	// GenAIChunkGapP95MsKey is genai.chunk.gap.p95_ms: 95th percentile of the
-	// time between two consecutive chunks.
+	// time between two consecutive chunks, right within 3 %.
 	//
 	// Type: double. Unit: ms.
 	GenAIChunkGapP95MsKey = attribute.Key("genai.chunk.gap.p95_ms")
@@ -425,13 +425,13 @@ func GenAITokenTimeline(v string) attribute.KeyValue {
 }
 
 // GenAITokenGapP50Ms returns genai.token.gap.p50_ms, in ms: median time
-// between two consecutive tokens.
+// between two consecutive tokens, right within 3 %.
 func GenAITokenGapP50Ms(v float64) attribute.KeyValue {
 	return GenAITokenGapP50MsKey.Float64(v)
 }
 
 // GenAITokenGapP95Ms returns genai.token.gap.p95_ms, in ms: 95th percentile
-// of the time between two consecutive tokens.
+// of the time between two consecutive tokens, right within 3 %.
 func GenAITokenGapP95Ms(v float64) attribute.KeyValue {
 	return GenAITokenGapP95MsKey.Float64(v)
 }
@@ -461,13 +461,13 @@ func GenAIChunkTimeline(v string) attribute.KeyValue {
 }
 
 // GenAIChunkGapP50Ms returns genai.chunk.gap.p50_ms, in ms: median time
-// between two consecutive chunks.
+// between two consecutive chunks, right within 3 %.
 func GenAIChunkGapP50Ms(v float64) attribute.KeyValue {
 	return GenAIChunkGapP50MsKey.Float64(v)
 }
 
 // GenAIChunkGapP95Ms returns genai.chunk.gap.p95_ms, in ms: 95th percentile
-// of the time between two consecutive chunks.
+// of the time between two consecutive chunks, right within 3 %.
 func GenAIChunkGapP95Ms(v float64) attribute.KeyValue {
 	return GenAIChunkGapP95MsKey.Float64(v)
 }
