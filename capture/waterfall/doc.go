@@ -8,7 +8,15 @@
 // It works for any trace. The facts are read from the attributes that genaitrace
 // and the middleware write (llm.ttft_ms, genai.ttft.*_ms, genai.last_token_ms and
 // the token counts). A value that no span carries is left out; nothing is
-// estimated and nothing is filled with zero.
+// estimated and nothing is filled with zero. Durations are in milliseconds.
+//
+// The table below the tree says who measured: "gateway" is a server on the way,
+// "model call" is the span of an outgoing call to a model, such as that of the
+// gateway, and "engine" is the span where the model runs. Each counts the time to
+// first token from the start of its own span, so it shrinks from row to row.
+//
+// Behind a span that failed stands a ✗. A server that refuses a request has not
+// failed itself; behind its span stands the HTTP or gRPC status, such as 404.
 //
 // The input may be damaged: spans whose parent is missing become further roots,
 // cycles are cut, spans without an end are drawn to the end of the trace, and

@@ -11,14 +11,16 @@ import (
 const maxMeasured = 12
 
 // facts writes what the spans say about their tokens: a table with a line for
-// each span that measured a time to first token, and where that time went.
+// each span that measured a time to first token and for each model call that
+// counted its tokens, and where the time to first token went.
 func (p *printer) facts(rows []row) {
 	var measured []row
 	for _, r := range rows {
 		if r.span == nil {
 			continue
 		}
-		if _, ok := r.span.number(keyTTFT...); ok {
+		_, timed := r.span.number(keyTTFT...)
+		if timed || r.span.role() == roleInference && strings.Join(facts(r.span), "") != "" {
 			measured = append(measured, r)
 		}
 	}
@@ -76,13 +78,14 @@ func (p *printer) table(measured []row) {
 	}
 }
 
-// observer says who measured: a call has two ends, and their times differ by
-// what lies between them.
+// observer says who measured: a call to a model has two ends, the span of the
+// call itself and that of the engine, and their times differ by what lies between
+// them.
 func observer(s *Span) string {
 	switch role := s.role(); {
-	case role == "inference" && s.Kind == "CLIENT":
-		return "caller"
-	case role == "inference":
+	case role == roleInference && s.Kind == "CLIENT":
+		return "model call"
+	case role == roleInference:
 		return "engine"
 	default:
 		return role
@@ -126,11 +129,12 @@ func perToken(s *Span) (float64, bool) {
 // split writes the parts of the time to first token as steps of a bar.
 func (p *printer) split(r row) {
 	var sum float64
-	known := false
+	known, msWidth := false, 10
 	for _, part := range ttftParts {
 		if ms, ok := r.span.number(part.key); ok {
 			known = true
 			sum += ms
+			msWidth = max(msWidth, columns(formatMs(ms)))
 		}
 	}
 	if !known {
@@ -138,8 +142,8 @@ func (p *printer) split(r row) {
 	}
 	p.line()
 	p.line(fmt.Sprintf("where the TTFT of %s went", r.label))
-	const nameWidth, msWidth, shareWidth = 12, 10, 5
-	barWidth := p.width - 2 - nameWidth - msWidth - shareWidth - 3*len(gap)
+	const nameWidth, shareWidth = 12, 5
+	barWidth := max(1, p.width-2-nameWidth-msWidth-shareWidth-3*len(gap))
 	done := 0.0
 	for _, part := range ttftParts {
 		ms, ok := r.span.number(part.key)

@@ -114,7 +114,8 @@ func (p *printer) header(spans []*Span, a axis) {
 // line; the bars get what is left.
 func (p *printer) bars(rows []row, a axis) {
 	var nameWidth, kindWidth, durationWidth int
-	durations := make([]string, len(rows))
+	durations, marks := make([]string, len(rows)), make([]string, len(rows))
+	markWidth := columns(p.failed)
 	for i, r := range rows {
 		nameWidth = max(nameWidth, columns(r.indent)+columns(r.label))
 		if r.span == nil {
@@ -122,11 +123,13 @@ func (p *printer) bars(rows []row, a axis) {
 		}
 		durations[i] = duration(r.span)
 		durationWidth = max(durationWidth, columns(durations[i]))
+		marks[i] = p.mark(r.span)
+		markWidth = max(markWidth, min(columns(marks[i]), p.width/5))
 		if p.width >= kindFrom {
 			kindWidth = max(kindWidth, min(len("INTERNAL"), columns(p.escape(r.span.Kind))))
 		}
 	}
-	rest := p.width - len(gap) - durationWidth - len(gap) - columns(p.failed) - 1
+	rest := p.width - len(gap) - durationWidth - len(gap) - 1 - markWidth
 	if kindWidth > 0 {
 		rest -= len(gap) + kindWidth
 	}
@@ -142,12 +145,19 @@ func (p *printer) bars(rows []row, a axis) {
 		if kindWidth > 0 {
 			parts = append(parts, p.fit(p.escape(r.span.Kind), kindWidth))
 		}
-		parts = append(parts, p.bar(r.span, a, barWidth), padLeft(durations[i], durationWidth))
-		if r.span.Error != "" {
-			parts[len(parts)-1] += " " + p.failed
-		}
+		parts = append(parts, p.bar(r.span, a, barWidth),
+			padLeft(durations[i], durationWidth)+" "+p.fit(marks[i], markWidth))
 		p.line(parts...)
 	}
+}
+
+// mark says behind a span that it failed, or how the call that it served ended
+// where that is no failure of the span. What failed is listed below the tree.
+func (p *printer) mark(s *Span) string {
+	if s.Error != "" {
+		return p.failed
+	}
+	return p.escape(s.refusal())
 }
 
 // bar draws the time of one span on the axis, in half columns.
@@ -256,18 +266,16 @@ func duration(s *Span) string {
 	}
 }
 
-// formatDuration writes d in milliseconds, from 10 s on in seconds. What is
-// shorter than the last digit shows is named as such: a measured time never
-// reads as zero.
+// formatDuration writes d in milliseconds, however long it is, so that durations
+// compare at a glance. What is shorter than the last digit shows is named as such:
+// a measured time never reads as zero.
 func formatDuration(d time.Duration) string {
 	switch {
 	case d == 0:
 		return "0.0 ms"
 	case d < 50*time.Microsecond:
 		return "<0.1 ms"
-	case d < 10*time.Second:
-		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 	default:
-		return fmt.Sprintf("%.2f s", d.Seconds())
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 	}
 }

@@ -93,6 +93,15 @@ func TestRenderMatchesTheGoldenText(t *testing.T) {
 	failed[7].Error = "device lost\nafter 12 tokens"
 	failed[7].End = time.Time{}
 
+	refused := request()[:3]
+	refused[0].Attributes = map[string]any{"http.response.status_code": int64(404)}
+	refused[1].Attributes = map[string]any{"rpc.response.status_code": "NOT_FOUND"}
+	refused[1].Error = "NOT_FOUND"
+	refused[2].Attributes = map[string]any{"rpc.response.status_code": "NOT_FOUND"}
+	answered := request()[:3]
+	answered[0].Attributes["http.response.status_code"] = int64(200)
+	answered[1].Attributes["rpc.response.status_code"] = "OK"
+
 	tests := []struct {
 		name  string
 		spans []waterfall.Span
@@ -104,6 +113,9 @@ func TestRenderMatchesTheGoldenText(t *testing.T) {
 		{"request_tiny", request(), waterfall.Options{Width: 1}},
 		{"request_wide", request(), waterfall.Options{Width: 140}},
 		{"failed", failed, waterfall.Options{}},
+		{"refused", refused, waterfall.Options{}},
+		{"refused_tiny", refused, waterfall.Options{Width: 40}},
+		{"answered", answered, waterfall.Options{}},
 		{"empty", nil, waterfall.Options{}},
 		{"two_traces", []waterfall.Span{
 			{TraceID: "b", SpanID: "1", Name: "later", Start: at(5), End: at(9)},
@@ -160,10 +172,26 @@ func TestRenderMatchesTheGoldenText(t *testing.T) {
 		{"no_ttft", []waterfall.Span{{
 			Name: "call", Start: at(0), End: at(9), Attributes: map[string]any{"gen_ai.usage.input_tokens": 3},
 		}}, waterfall.Options{}},
+		{"call_without_ttft", []waterfall.Span{
+			{
+				SpanID: "1", Name: "POST /v1/chat/completions", Kind: "SERVER", Role: "gateway", Start: at(0), End: at(9),
+			},
+			{
+				SpanID: "2", ParentID: "1", Name: "chat tiny", Kind: "CLIENT", Role: "inference", Start: at(1), End: at(9),
+				Attributes: map[string]any{"gen_ai.usage.input_tokens": 3, "gen_ai.usage.output_tokens": 0},
+			},
+		}, waterfall.Options{}},
 		{"zero_ttft", []waterfall.Span{{
 			Name: "call", Start: at(0), End: at(9), Attributes: map[string]any{"llm.ttft_ms": 0.0, "genai.ttft.prefill_ms": 0.0},
 		}}, waterfall.Options{}},
-		{"long_trace", []waterfall.Span{span("1", "", "minutes", 0, 192000), span("2", "1", "seconds", 0, 12340)}, waterfall.Options{}},
+		{"long_trace", []waterfall.Span{
+			span("1", "", "minutes", 0, 192000),
+			span("2", "1", "seconds", 0, 12340),
+			{
+				TraceID: "t", SpanID: "3", ParentID: "1", Name: "inference.generate", Role: "inference", Start: at(0), End: at(192000),
+				Attributes: map[string]any{"llm.ttft_ms": 123450.1, "genai.ttft.queue_ms": 123450.0, "genai.ttft.prefill_ms": 0.1},
+			},
+		}, waterfall.Options{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -197,9 +225,11 @@ func compareGolden(t *testing.T, path, got string) {
 }
 
 func TestRenderKeepsToTheWidth(t *testing.T) {
+	refused := request()
+	refused[2].Attributes = map[string]any{"rpc.response.status_code": "RESOURCE_EXHAUSTED"}
 	for _, width := range []int{40, 60, 79, 80, 100, 200} {
 		for name, spans := range map[string][]waterfall.Span{
-			"request": request(), "siblings": siblings(50), "deep": chain(40),
+			"request": request(), "refused": refused, "siblings": siblings(50), "deep": chain(40),
 		} {
 			var out strings.Builder
 			if err := waterfall.Render(&out, spans, waterfall.Options{Width: width}); err != nil {
@@ -244,6 +274,7 @@ func FuzzRender(f *testing.F) {
 		spans := []waterfall.Span{
 			{SpanID: id1, ParentID: parent1, Name: name1, Kind: name2, Start: start.Add(time.Duration(s1)), End: start.Add(time.Duration(e1)), Error: name2},
 			{SpanID: id2, ParentID: parent2, Name: name2, Role: name1, Start: start.Add(time.Duration(s2)), End: start.Add(time.Duration(e2)), Attributes: map[string]any{
+				"http.response.status_code": s2, "rpc.response.status_code": name2,
 				"llm.ttft_ms": float64(e2), "genai.ttft.queue_ms": float64(s1), "genai.ttft.emit_ms": float64(e1), "genai.last_token_ms": e1, "genai.token.count": s2,
 			}},
 			{SpanID: "", ParentID: id1, TraceID: name1},

@@ -1,6 +1,7 @@
 package waterfall
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -38,10 +39,15 @@ type Event struct {
 // firstToken is the event that the bar of a span marks.
 const firstToken = "first_token"
 
+// roleInference is the role of one call to a model, at either of its ends.
+const roleInference = "inference"
+
 // The attributes that the facts are read from. Where there are several, the
 // first one that the span carries counts.
 var (
 	keyRole       = []string{"genai.span.role"}
+	keyHTTPStatus = []string{"http.response.status_code"}
+	keyRPCStatus  = []string{"rpc.response.status_code"}
 	keyTTFT       = []string{"llm.ttft_ms"}
 	keyLastToken  = []string{"genai.last_token_ms"}
 	keyTokenCount = []string{"genai.token.count"}
@@ -78,6 +84,18 @@ func (s *Span) role() string {
 	}
 	role, _ := s.Attributes[keyRole[0]].(string)
 	return role
+}
+
+// refusal is the HTTP or gRPC status of a call that did not go well. A span of a
+// server need not count that as its own error.
+func (s *Span) refusal() string {
+	if code, ok := s.number(keyHTTPStatus...); ok && code >= 400 {
+		return fmt.Sprintf("%.0f", code)
+	}
+	if code, _ := s.Attributes[keyRPCStatus[0]].(string); code != "OK" {
+		return code
+	}
+	return ""
 }
 
 func (s *Span) firstToken() (time.Time, bool) {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -27,42 +30,65 @@ func (c *config) question(i int) string {
 	return questions[i%len(questions)]
 }
 
-// askOne prints a question and its answer as it comes.
+// outcome names how a request ended.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	default:
+		return "failed"
+	}
+}
+
+// shownError is an error that stands where the answer would be.
+type shownError struct{ error }
+
+func (e shownError) Unwrap() error { return e.error }
+
+// askOne prints a question and its answer as it comes, or why it does not.
 func askOne(ctx context.Context, c *client, cfg *config, out io.Writer) error {
 	fmt.Fprintf(out, "Q: %s\nA: ", cfg.question(0))
-	_, err := c.ask(ctx, cfg.question(0), func(piece string) { fmt.Fprint(out, piece) })
-	fmt.Fprintln(out)
-	return err
+	text, err := c.ask(ctx, cfg.question(0), func(piece string) { fmt.Fprint(out, piece) })
+	if err == nil {
+		fmt.Fprintln(out)
+		return nil
+	}
+	if text != "" {
+		fmt.Fprint(out, "\n   ")
+	}
+	fmt.Fprintf(out, "✗ %s: %v\n", outcome(err), err)
+	return shownError{err}
 }
 
 // askMany sends the requests, at most cfg.concurrency at a time, and writes a
-// line for each that is done.
-func askMany(ctx context.Context, c *client, cfg *config, progress io.Writer) error {
+// line for each that is done. It returns the error of each, and one for all.
+func askMany(ctx context.Context, c *client, cfg *config, progress io.Writer) ([]error, error) {
 	var (
-		wg           sync.WaitGroup
-		mu           sync.Mutex
-		done, failed int
-		firstErr     error
+		wg             sync.WaitGroup
+		mu             sync.Mutex
+		done, answered int
 	)
+	errs := make([]error, cfg.requests)
 	next := make(chan int)
 	for range min(cfg.concurrency, cfg.requests) {
 		wg.Go(func() {
 			for i := range next {
 				start := time.Now()
-				text, err := c.ask(ctx, cfg.question(i), func(string) {})
+				text, err := c.ask(ctx, cfg.question(i), func(string) {}, withNumber(i+1))
 				took := time.Since(start)
 
 				mu.Lock()
 				done++
-				if err != nil {
-					failed++
+				errs[i] = err
+				if err == nil {
+					answered++
+				} else {
 					text = err.Error()
-					if firstErr == nil {
-						firstErr = err
-					}
 				}
-				fmt.Fprintf(progress, "%*d/%d  %6.2f s  %s  →  %s\n",
-					len(fmt.Sprint(cfg.requests)), done, cfg.requests, took.Seconds(), cfg.question(i), text)
+				fmt.Fprintf(progress, "request %d %s (%d of %d)  %s  %s → %s\n", i+1, outcome(err), done, cfg.requests,
+					milliseconds(took), short(cfg.question(i), 40), short(text, 100))
 				mu.Unlock()
 			}
 		})
@@ -79,9 +105,19 @@ func askMany(ctx context.Context, c *client, cfg *config, progress io.Writer) er
 	wg.Wait()
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted after %d of %d requests: %w", done, cfg.requests, ctx.Err())
-	case failed > 0:
-		return fmt.Errorf("%d of %d requests failed, the first with: %w", failed, cfg.requests, firstErr)
+		return errs, fmt.Errorf("interrupted after %d of %d answers: %w", answered, cfg.requests, ctx.Err())
+	case answered < done:
+		first := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+		return errs, fmt.Errorf("%d of %d requests failed, request %d with: %w", done-answered, cfg.requests, first+1, errs[first])
 	}
-	return nil
+	return errs, nil
+}
+
+// short puts text on one line of at most limit characters.
+func short(text string, limit int) string {
+	line := []rune(strings.Join(strings.Fields(text), " "))
+	if len(line) > limit {
+		return string(line[:limit-1]) + "…"
+	}
+	return string(line)
 }

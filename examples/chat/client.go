@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/openai/openai-go/v3"
@@ -33,8 +34,19 @@ func newClient(gatewayURL string, transport http.RoundTripper, c *config) *clien
 	return &client{api: openai.NewClient(opts...), model: c.model, stream: c.stream, maxTokens: c.maxTokens}
 }
 
-// ask returns the answer, and hands its pieces to onText as they come.
-func (c *client) ask(ctx context.Context, question string, onText func(string)) (string, error) {
+// numberHeader tells the gateway which of several requests it is.
+const numberHeader = "X-Request-Number"
+
+func withNumber(n int) option.RequestOption { return option.WithHeader(numberHeader, strconv.Itoa(n)) }
+
+var (
+	errNoAnswer   = errors.New("the response has no answer in it")
+	errEndedEarly = errors.New("the answer ended early: no finish_reason came")
+)
+
+// ask returns the answer, or the part of it that came, and hands its pieces to
+// onText as they come.
+func (c *client) ask(ctx context.Context, question string, onText func(string), opts ...option.RequestOption) (string, error) {
 	params := openai.ChatCompletionNewParams{
 		Model: c.model,
 		Messages: []openai.ChatCompletionMessageParamUnion{
@@ -46,29 +58,40 @@ func (c *client) ask(ctx context.Context, question string, onText func(string)) 
 		params.MaxTokens = openai.Int(int64(c.maxTokens))
 	}
 	if c.stream {
-		return c.askStreaming(ctx, params, onText)
+		return c.askStreaming(ctx, params, onText, opts)
 	}
-	completion, err := c.api.Chat.Completions.New(ctx, params)
-	if err != nil || len(completion.Choices) == 0 {
+	completion, err := c.api.Chat.Completions.New(ctx, params, opts...)
+	if err != nil {
 		return "", explain(err)
+	}
+	if len(completion.Choices) == 0 {
+		return "", errNoAnswer
 	}
 	text := completion.Choices[0].Message.Content
 	onText(text)
 	return text, nil
 }
 
-func (c *client) askStreaming(ctx context.Context, params openai.ChatCompletionNewParams, onText func(string)) (string, error) {
+func (c *client) askStreaming(ctx context.Context, params openai.ChatCompletionNewParams, onText func(string), opts []option.RequestOption) (string, error) {
 	params.StreamOptions.IncludeUsage = openai.Bool(true)
-	stream := c.api.Chat.Completions.NewStreaming(ctx, params)
+	stream := c.api.Chat.Completions.NewStreaming(ctx, params, opts...)
 	defer func() { _ = stream.Close() }()
 	var text strings.Builder
+	finished := false
 	for stream.Next() {
 		for _, choice := range stream.Current().Choices {
 			text.WriteString(choice.Delta.Content)
 			onText(choice.Delta.Content)
+			finished = finished || choice.FinishReason != ""
 		}
 	}
-	return text.String(), explain(stream.Err())
+	if err := stream.Err(); err != nil {
+		return text.String(), explain(err)
+	}
+	if !finished { // a connection can close in the middle of an answer without an error
+		return text.String(), errEndedEarly
+	}
+	return text.String(), nil
 }
 
 // explain adds what the server said, which openai-go keeps out of its error.

@@ -74,6 +74,9 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	if cfg.model == "" {
 		return nil, usageError{"-base-url needs -model NAME"}
 	}
+	if base.Path == "" {
+		base.Path = "/" // else JoinPath makes a relative one
+	}
 	cfg.baseURL = base
 	return cfg, nil
 }

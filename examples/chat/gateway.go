@@ -11,12 +11,17 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 
 	"github.com/genaitrace/otelgenai/examples/internal/inferencev1"
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
 )
+
+// numberKey is the attribute for the number of a request.
+const numberKey = "chat.request.number"
 
 const chatPath = "/v1/chat/completions"
 
@@ -34,9 +39,15 @@ func newGateway(backend grpc.ClientConnInterface, tel *telemetry) http.Handler {
 	return traced(mux, tel)
 }
 
-// traced gives every request to next a SERVER span.
+// traced gives every request to next a SERVER span, with its number on it.
 func traced(next http.Handler, tel *telemetry) http.Handler {
-	return genaihttp.NewHandler(next,
+	numbered := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := r.Header.Get(numberHeader); n != "" {
+			trace.SpanFromContext(r.Context()).SetAttributes(attribute.String(numberKey, n))
+		}
+		next.ServeHTTP(w, r)
+	})
+	return genaihttp.NewHandler(numbered,
 		genaihttp.WithTracerProvider(tel.traces),
 		genaihttp.WithMeterProvider(tel.metrics),
 	)

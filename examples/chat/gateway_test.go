@@ -79,7 +79,7 @@ func TestTheGatewayRefusesWhatTheQueueCannotTake(t *testing.T) {
 		h := startHops(t, cfg)
 		questions := streaming()
 		questions.requests, questions.concurrency = 3, 3
-		err := askMany(t.Context(), h.client(questions), questions, io.Discard)
+		_, err := askMany(t.Context(), h.client(questions), questions, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), "1 of 3 requests failed") || !strings.Contains(err.Error(), "429") {
 			t.Errorf("askMany: %v, want one request refused with 429", err)
 		}

@@ -5,8 +5,9 @@
 //
 // The hops are real and talk over loopback; the engine is a toy (see package
 // toy). With -base-url the gateway passes the question on to any
-// OpenAI-compatible server instead. With OTEL_EXPORTER_OTLP_ENDPOINT set, the
-// traces and metrics are exported as well.
+// OpenAI-compatible server instead. With OTEL_EXPORTER_OTLP_ENDPOINT set, or the
+// variable of one signal such as OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, the traces
+// and metrics are exported as well.
 //
 //	go run ./examples/chat
 //	go run ./examples/chat -prompt "What is 17 * 23?" -stream=false
@@ -49,6 +50,8 @@ func main() {
 	case errors.As(err, new(usageError)):
 		fmt.Fprintf(os.Stderr, "chat: %v\nchat -help lists the flags.\n", err)
 		os.Exit(2)
+	case errors.As(err, new(shownError)):
+		os.Exit(1)
 	default:
 		fmt.Fprintf(os.Stderr, "chat: %v\n", err)
 		os.Exit(1)
@@ -64,26 +67,25 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	asked := serveAndAsk(ctx, cfg, tel, stdout, stderr)
-	reported := report(stdout, cfg, tel.spans.ended())
-	if err := tel.close(); err != nil {
-		fmt.Fprintf(stderr, "warning: telemetry: %v\n", err)
-	}
+	errs, asked := serveAndAsk(ctx, cfg, tel, stdout, stderr)
+	reported := report(stdout, cfg, tel, errs)
+	tel.close(stderr)
 	return errors.Join(asked, reported)
 }
 
 // serveAndAsk runs the hops for as long as the questions take. When it returns,
-// every span has ended.
-func serveAndAsk(ctx context.Context, cfg *config, tel *telemetry, stdout, stderr io.Writer) error {
+// every span has ended. It returns the error of each of several requests, and one
+// for all.
+func serveAndAsk(ctx context.Context, cfg *config, tel *telemetry, stdout, stderr io.Writer) ([]error, error) {
 	handler, closeBackend, err := newBackend(cfg, tel)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer closeBackend()
 
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	gateway := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = gateway.Serve(lis) }() // until the shutdown
@@ -93,7 +95,7 @@ func serveAndAsk(ctx context.Context, cfg *config, tel *telemetry, stdout, stder
 	defer transport.CloseIdleConnections()
 	c := newClient("http://"+lis.Addr().String(), transport, cfg)
 	if cfg.requests == 1 {
-		return askOne(ctx, c, cfg, stdout)
+		return nil, askOne(ctx, c, cfg, stdout)
 	}
 	return askMany(ctx, c, cfg, stderr)
 }

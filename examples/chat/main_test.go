@@ -9,15 +9,26 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 )
 
+// withoutCollector hides what the environment of the tests says of OpenTelemetry.
+func withoutCollector(t *testing.T) {
+	t.Helper()
+	for _, name := range os.Environ() {
+		if name, _, _ = strings.Cut(name, "="); strings.HasPrefix(name, "OTEL_") {
+			t.Setenv(name, "")
+		}
+	}
+}
+
 // TestRun is the program itself, on real sockets.
 func TestRun(t *testing.T) {
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+	withoutCollector(t)
 	var stdout, stderr strings.Builder
 	if err := run(t.Context(), []string{"-prompt", "What is 17 * 23?"}, &stdout, &stderr); err != nil {
 		t.Fatal(err)
@@ -36,7 +47,7 @@ func TestRun(t *testing.T) {
 		"\n         ├─ inference.decode           INTERNAL ",
 		"\n         └─ inference.postprocess      INTERNAL ",
 		"seen by", "TTFT", "per token", "tokens/s",
-		"\ngateway ", "\ncaller ", "\nengine ",
+		"\ngateway ", "\nmodel call ", "\nengine ",
 		"where the TTFT of inference.generate went",
 		"\n  queue ", "\n  tokenize ", "\n  prefill ", "\n  emit ", "\n  unattributed ",
 	)
@@ -46,22 +57,34 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunWithSeveralRequests(t *testing.T) {
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+	withoutCollector(t)
 	var stdout, stderr strings.Builder
 	args := []string{"-n", "4", "-concurrency", "4", "-max-tokens", "3"}
 	if err := run(t.Context(), args, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(stderr.String(), "\n"); got != 4 || !strings.Contains(stderr.String(), "4/4") {
-		t.Errorf("progress: %s", stderr.String())
+	if got := strings.Count(stderr.String(), "\n"); got != 4 {
+		t.Errorf("progress in %d lines:\n%s", got, stderr.String())
 	}
-	inOrder(t, stdout.String(), "request", "queue", "TTFT", "tokens/s", "total", "\n", " 1 ", "\n", " 4 ",
-		"the slowest request:", "POST /v1/chat/completions", "where the TTFT")
+	inOrder(t, stderr.String(), "(1 of 4)", "(2 of 4)", "(3 of 4)", "(4 of 4)")
+	for i, question := range questions[:4] {
+		if !strings.Contains(stderr.String(), fmt.Sprintf("request %d done ", i+1)) {
+			t.Errorf("no progress of request %d:\n%s", i+1, stderr.String())
+		}
+		inOrder(t, stdout.String(), fmt.Sprintf("\n         %d ", i+1), " "+question+"\n")
+	}
+	inOrder(t, stdout.String(), "request", "queue", "TTFT", "tokens/s", "total", "question\n",
+		" was the slowest:", "POST /v1/chat/completions", "where the TTFT")
+	for _, hidden := range []string{"outcome", "trace  "} {
+		if strings.Contains(stdout.String(), hidden) {
+			t.Errorf("the table has a column %s:\n%s", hidden, stdout.String())
+		}
+	}
 }
 
 // A server that reveals nothing of its inside gets no phases.
 func TestRunWithAnotherServer(t *testing.T) {
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+	withoutCollector(t)
 	t.Setenv("OPENAI_API_KEY", "secret")
 	for _, stream := range []bool{true, false} {
 		t.Run(fmt.Sprintf("stream=%t", stream), func(t *testing.T) {
@@ -81,12 +104,12 @@ func TestRunWithAnotherServer(t *testing.T) {
 				}
 				if !stream {
 					w.Header().Set("Content-Type", "application/json")
-					io.WriteString(body, `{"id":"c1","object":"chat.completion","model":"tiny","choices":[{"index":0,"message":{"role":"assistant","content":"Four."},"finish_reason":"stop"}]}`)
+					io.WriteString(body, `{"id":"c1","object":"chat.completion","model":"tiny","choices":[{"index":0,"message":{"role":"assistant","content":"Four."},"finish_reason":"stop"}],"usage":{"prompt_tokens":12,"completion_tokens":3,"total_tokens":15}}`)
 					return
 				}
 				w.Header().Set("Content-Type", "text/event-stream")
-				for _, delta := range []string{`{"role":"assistant"}`, `{"content":"Fo"}`, `{"content":"ur."}`} {
-					fmt.Fprintf(body, "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"tiny\",\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
+				for _, choice := range []string{`"delta":{"role":"assistant"}`, `"delta":{"content":"Fo"}`, `"delta":{"content":"ur."}`, `"delta":{},"finish_reason":"stop"`} {
+					io.WriteString(body, chunk(choice))
 					http.NewResponseController(w).Flush()
 				}
 				io.WriteString(body, "data: [DONE]\n\n")
@@ -108,12 +131,72 @@ func TestRunWithAnotherServer(t *testing.T) {
 			if got := strings.Contains(stdout.String(), "TTFT"); got != stream {
 				t.Errorf("TTFT is printed: %t, want %t:\n%s", got, stream, stdout.String())
 			}
+			if !stream {
+				inOrder(t, stdout.String(), "\nseen by                in  out\nmodel call  chat tiny  12    3\n")
+			}
 		})
 	}
 }
 
+// chunk is an event of a streamed answer.
+func chunk(choice string) string {
+	return `data: {"id":"c1","object":"chat.completion.chunk","model":"tiny","choices":[{"index":0,` + choice + "}]}\n\n"
+}
+
+// A server that closes its connection in time but not at the end of its answer
+// looks well to HTTP.
+func TestRunNoticesAnAnswerThatEndsEarly(t *testing.T) {
+	withoutCollector(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(w, chunk(`"delta":{"content":"Fo"}`))
+		if r.Header.Get(numberHeader) == "1" { // that one is well
+			io.WriteString(w, chunk(`"delta":{"content":"ur."},"finish_reason":"stop"`)+"data: [DONE]\n\n")
+		}
+	}))
+	defer server.Close()
+	args := []string{"-base-url", server.URL, "-model", "tiny", "-prompt", "2 + 2?"}
+
+	var stdout, stderr strings.Builder
+	err := run(t.Context(), args, &stdout, &stderr)
+	if !errors.Is(err, errEndedEarly) || !errors.As(err, new(shownError)) {
+		t.Errorf("run: %v, want %v, which is shown", err, errEndedEarly)
+	}
+	inOrder(t, stdout.String(), "A: Fo\n   ✗ failed: the answer ended early", "2 spans")
+
+	stdout.Reset()
+	err = run(t.Context(), append(args, "-n", "3"), &stdout, &stderr)
+	if !errors.Is(err, errEndedEarly) || !strings.HasPrefix(err.Error(), "2 of 3 requests failed, request 2 with: the answer ended early") {
+		t.Errorf("run: %v, want how many requests failed and %v", err, errEndedEarly)
+	}
+	for _, part := range []string{"request 1 done (", "request 2 failed (", "request 3 failed (", "→ Four.\n", "→ the answer ended early"} {
+		if !strings.Contains(stderr.String(), part) {
+			t.Errorf("progress without %q:\n%s", part, stderr.String())
+		}
+	}
+	inOrder(t, stdout.String(), "outcome", "\n         1 ", "\n         2 ", "✗ failed   2 + 2?\n         3 ", "✗ failed   2 + 2?\n")
+	if strings.Contains(stdout.String(), "queue") {
+		t.Errorf("the table has a column for the queue:\n%s", stdout.String())
+	}
+}
+
+func TestRunReportsAnAnswerWithoutAChoice(t *testing.T) {
+	withoutCollector(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"id":"c1","object":"chat.completion","model":"tiny","choices":[]}`)
+	}))
+	defer server.Close()
+	var stdout strings.Builder
+	args := []string{"-base-url", server.URL, "-model", "tiny", "-stream=false"}
+	if err := run(t.Context(), args, &stdout, io.Discard); !errors.Is(err, errNoAnswer) {
+		t.Errorf("run: %v, want %v", err, errNoAnswer)
+	}
+	inOrder(t, stdout.String(), "A: ✗ failed: the response has no answer in it\n")
+}
+
 func TestRunReportsAServerThatIsNotThere(t *testing.T) {
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+	withoutCollector(t)
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	var stdout strings.Builder
@@ -121,7 +204,10 @@ func TestRunReportsAServerThatIsNotThere(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "502") || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("run: %v, want 502 and why", err)
 	}
-	inOrder(t, stdout.String(), "POST /v1/chat/completions", "✗")
+	if !errors.As(err, new(shownError)) {
+		t.Errorf("run: the error would be printed twice: %v", err)
+	}
+	inOrder(t, stdout.String(), "A: ✗ failed: ", "502", "cannot be reached", "POST /v1/chat/completions", "✗")
 }
 
 func TestRunExports(t *testing.T) {
@@ -138,21 +224,74 @@ func TestRunExports(t *testing.T) {
 		}
 	}))
 	defer collector.Close()
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	traces, metrics := "/v1/traces", "/v1/metrics"
 
-	var stderr strings.Builder
-	if err := run(t.Context(), []string{"-prompt", "1 + 1"}, io.Discard, &stderr); err != nil {
-		t.Fatal(err)
+	for _, tt := range []struct {
+		name   string
+		env    map[string]string
+		paths  []string
+		stderr string
+	}{
+		{"both", map[string]string{"ENDPOINT": collector.URL}, []string{metrics, traces}, "exported 9 spans and the metrics to " + collector.URL + "\n"},
+		{"traces", map[string]string{"TRACES_ENDPOINT": collector.URL + traces}, []string{traces}, "exported 9 spans to " + collector.URL + "/v1/traces\n"},
+		{"metrics", map[string]string{"METRICS_ENDPOINT": collector.URL + metrics}, []string{metrics}, "exported the metrics to " + collector.URL + "/v1/metrics\n"},
+		{
+			"an own endpoint wins", map[string]string{"ENDPOINT": "http://localhost:1", "TRACES_ENDPOINT": collector.URL + "/t", "METRICS_ENDPOINT": collector.URL + "/m"},
+			[]string{"/m", "/t"}, "exported 9 spans to " + collector.URL + "/t and the metrics to " + collector.URL + "/m\n",
+		},
+		{"disabled", map[string]string{"ENDPOINT": collector.URL, "SDK_DISABLED": "True"}, nil, ""},
+		{"not sampled", map[string]string{"ENDPOINT": collector.URL, "TRACES_SAMPLER": "always_off"}, []string{metrics}, "exported the metrics to " + collector.URL + "\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			withoutCollector(t)
+			for name, value := range tt.env {
+				prefix := "OTEL_EXPORTER_OTLP_"
+				if !strings.HasSuffix(name, "ENDPOINT") {
+					prefix = "OTEL_"
+				}
+				t.Setenv(prefix+name, value)
+			}
+			paths = nil
+			var stdout, stderr strings.Builder
+			if err := run(t.Context(), []string{"-prompt", "1 + 1"}, &stdout, &stderr); err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(paths)
+			if !slices.Equal(paths, tt.paths) || stderr.String() != tt.stderr {
+				t.Errorf("exports to %q, stderr %q, want %q, %q", paths, stderr.String(), tt.paths, tt.stderr)
+			}
+			want := "where the TTFT"
+			if tt.env["TRACES_SAMPLER"] != "" {
+				want = "\n0 of 1 requests left a trace: OTEL_TRACES_SAMPLER=always_off\n"
+			}
+			inOrder(t, stdout.String(), "1 + 1 = 2.", want)
+		})
 	}
-	slices.Sort(paths)
-	if want := []string{"/v1/metrics", "/v1/traces"}; !slices.Equal(paths, want) || stderr.Len() > 0 {
-		t.Errorf("exports to %q, stderr %q, want one each to %q", paths, stderr.String(), want)
+}
+
+func TestRunRefusesAnEndpointThatIsNoURL(t *testing.T) {
+	for _, tt := range []struct{ name, value, fix string }{
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4318", "such as http://127.0.0.1:4318"},
+		{"OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "such as http://localhost:4318"},
+		{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "grpc://collector:4317", "such as http://collector:4317"},
+		{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://", "such as http://localhost:4318"},
+	} {
+		t.Run(tt.name+"="+tt.value, func(t *testing.T) {
+			withoutCollector(t)
+			t.Setenv(tt.name, tt.value)
+			var stdout strings.Builder
+			err := run(t.Context(), nil, &stdout, io.Discard)
+			if err == nil || !strings.HasPrefix(err.Error(), tt.name+" is ") || !strings.HasSuffix(err.Error(), tt.fix) || stdout.Len() > 0 {
+				t.Errorf("run: %v, stdout %q, want an error with %q", err, stdout.String(), tt.fix)
+			}
+		})
 	}
 }
 
 func TestRunOnlyWarnsWithoutACollector(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
+	withoutCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", gone.URL)
 	for _, protocol := range []string{"http/protobuf", "grpc"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -170,6 +309,7 @@ func TestRunOnlyWarnsWithoutACollector(t *testing.T) {
 }
 
 func TestRunRefusesAnUnknownProtocol(t *testing.T) {
+	withoutCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "carrier pigeon")
 	if err := run(t.Context(), nil, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "carrier pigeon") {
@@ -178,19 +318,23 @@ func TestRunRefusesAnUnknownProtocol(t *testing.T) {
 }
 
 func TestRunStopsWhenInterrupted(t *testing.T) {
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+	withoutCollector(t)
 	for _, n := range []string{"1", "20"} {
 		t.Run("n="+n, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			out := &interruptingWriter{after: "is the", interrupt: interrupt}
 			if n != "1" {
-				out.after = "1/20"
+				out.after = "(1 of 20)"
 			}
 			err := run(ctx, []string{"-n", n}, out, out)
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("run: %v, want %v", err, context.Canceled)
 			}
-			inOrder(t, out.text(), "POST /v1/chat/completions")
+			if n == "1" {
+				inOrder(t, out.text(), "is the", "\n   ✗ cancelled: ", "POST /v1/chat/completions")
+			} else {
+				inOrder(t, out.text(), " cancelled (", "outcome", "✗ cancelled   ", "POST /v1/chat/completions")
+			}
 		})
 	}
 }

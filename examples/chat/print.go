@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,8 +22,11 @@ import (
 
 // report prints a table of the requests, if there were several, and the trace of
 // the slowest one.
-func report(out io.Writer, cfg *config, spans []sdktrace.ReadOnlySpan) error {
-	requests := byRequest(spans)
+func report(out io.Writer, cfg *config, tel *telemetry, errs []error) error {
+	requests := byRequest(tel.spans.ended())
+	if sampler := os.Getenv("OTEL_TRACES_SAMPLER"); sampler != "" && len(requests) < cfg.requests {
+		fmt.Fprintf(out, "\n%d of %d requests left a trace: OTEL_TRACES_SAMPLER=%s\n", len(requests), cfg.requests, sampler)
+	}
 	if len(requests) == 0 {
 		return nil
 	}
@@ -30,22 +35,23 @@ func report(out io.Writer, cfg *config, spans []sdktrace.ReadOnlySpan) error {
 		fmt.Fprintf(out, "%s is a toy: its answers come from rules, its times from a cost model.\n\n", cfg.model)
 	}
 	slowest := slices.MaxFunc(requests, func(a, b *request) int { return cmp.Compare(a.total(), b.total()) })
-	if len(requests) > 1 {
-		if err := summary(out, requests); err != nil {
+	if cfg.requests > 1 {
+		if err := summary(out, cfg, tel, requests, errs); err != nil {
 			return err
 		}
-		fmt.Fprint(out, "\nthe slowest request:\n\n")
+		fmt.Fprintf(out, "\nrequest %d was the slowest:\n\n", slowest.number)
 	}
 	return waterfall.Render(out, slowest.spans, waterfall.Options{})
 }
 
 // request is the trace of one request.
 type request struct {
-	spans []waterfall.Span
-	root  waterfall.Span // of the gateway
+	spans  []waterfall.Span
+	root   waterfall.Span // of the gateway
+	number int            // 0 for the only one
 }
 
-// byRequest sorts spans into requests, in the order of their arrival.
+// byRequest sorts spans into requests, in the order of their numbers.
 func byRequest(spans []sdktrace.ReadOnlySpan) []*request {
 	traces := make(map[string]*request)
 	for _, span := range spans {
@@ -58,13 +64,15 @@ func byRequest(spans []sdktrace.ReadOnlySpan) []*request {
 		r.spans = append(r.spans, s)
 		if s.ParentID == "" {
 			r.root = s
+			text, _ := s.Attributes[numberKey].(string)
+			r.number, _ = strconv.Atoi(text)
 		}
 	}
 	requests := make([]*request, 0, len(traces))
 	for _, r := range traces {
 		requests = append(requests, r)
 	}
-	slices.SortFunc(requests, func(a, b *request) int { return a.root.Start.Compare(b.root.Start) })
+	slices.SortFunc(requests, func(a, b *request) int { return cmp.Compare(a.number, b.number) })
 	return requests
 }
 
@@ -80,26 +88,47 @@ func (r *request) find(role semconv.GenAISpanRoleAttr, kind string) waterfall.Sp
 	return waterfall.Span{}
 }
 
-// summary prints a line for each request. What is not known stays empty.
-func summary(out io.Writer, requests []*request) error {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "request\ttrace\tqueue\tTTFT\ttokens/s\ttotal\t\n")
-	for i, r := range requests {
+// summary prints a line for each request. What is not known stays empty, and a
+// column of which nothing is known is left out. The id of a trace is worth its
+// room only where there is a collector to look it up in.
+func summary(out io.Writer, cfg *config, tel *telemetry, requests []*request, errs []error) error {
+	lines := [][]string{{"request", "queue", "TTFT", "tokens/s", "total", "outcome", "trace", "question"}}
+	for _, r := range requests {
+		if r.number == 0 { // its root span has not ended
+			continue
+		}
 		call := r.find(semconv.GenAISpanRoleInference, "CLIENT")
 		ttft, ok := number(r.root, semconv.LLMTTFTMsKey)
 		if !ok { // a whole answer has a first token only behind the gateway
 			ttft, ok = number(call, semconv.LLMTTFTMsKey)
 		}
-		failed := ""
-		if r.root.Error != "" {
-			failed = "  ✗ " + r.root.Error
+		line := []string{strconv.Itoa(r.number), "", "", tokensPerSecond(call), milliseconds(r.total()), "", "",
+			short(cfg.question(r.number-1), 40)}
+		if wait, ok := number(r.find(semconv.GenAISpanRoleQueue, "INTERNAL"), semconv.LLMQueueWaitMsKey); ok {
+			line[1] = milliseconds(fromMs(wait))
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, r.root.TraceID,
-			milliseconds(number(r.find(semconv.GenAISpanRoleQueue, "INTERNAL"), semconv.LLMQueueWaitMsKey)),
-			milliseconds(ttft, ok),
-			tokensPerSecond(call),
-			milliseconds(float64(r.total())/float64(time.Millisecond), true),
-			failed)
+		if ok {
+			line[2] = milliseconds(fromMs(ttft))
+		}
+		if err := errs[r.number-1]; err != nil {
+			line[5] = "✗ " + outcome(err)
+		}
+		if tel.tracesTo != nil {
+			line[6] = r.root.TraceID
+		}
+		lines = append(lines, line)
+	}
+
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	for _, line := range lines {
+		var cells []string
+		for c, cell := range line {
+			if slices.ContainsFunc(lines[1:], func(l []string) bool { return l[c] != "" }) {
+				cells = append(cells, cell)
+			}
+		}
+		last := len(cells) - 1 // to the left, as it is text
+		fmt.Fprintf(w, "%s\t   %s\n", strings.Join(cells[:last], "\t"), cells[last])
 	}
 	return w.Flush()
 }
@@ -115,12 +144,15 @@ func tokensPerSecond(call waterfall.Span) string {
 	return fmt.Sprintf("%.1f", 1000*(tokens-1)/(last-first))
 }
 
-func milliseconds(ms float64, known bool) string {
-	if !known {
-		return ""
+// milliseconds writes d as the waterfall does.
+func milliseconds(d time.Duration) string {
+	if d > 0 && d < 50*time.Microsecond {
+		return "<0.1 ms"
 	}
-	return fmt.Sprintf("%.1f ms", ms)
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }
+
+func fromMs(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
 
 func number[K ~string](s waterfall.Span, key K) (float64, bool) {
 	switch v := s.Attributes[string(key)].(type) {

@@ -63,7 +63,7 @@ func TestTheTreeOfARequest(t *testing.T) {
 		{"one_slot", func(c *toy.Config) { c.Slots = 1 }, func(t *testing.T, h *hops) {
 			cfg := streaming()
 			cfg.requests, cfg.concurrency, cfg.prompt = 2, 2, question
-			if err := askMany(t.Context(), h.client(cfg), cfg, io.Discard); err != nil {
+			if _, err := askMany(t.Context(), h.client(cfg), cfg, io.Discard); err != nil {
 				t.Error(err)
 			}
 		}},
@@ -276,7 +276,7 @@ func TestThePartsOfTheTTFTAddUp(t *testing.T) {
 		h := startHops(t, cfg)
 		questions := streaming()
 		questions.requests, questions.concurrency = 3, 3
-		if err := askMany(t.Context(), h.client(questions), questions, io.Discard); err != nil {
+		if _, err := askMany(t.Context(), h.client(questions), questions, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		for _, s := range find(t, h.ended(), "inference.generate") {
@@ -300,7 +300,7 @@ func TestTheQueueOfOneSlot(t *testing.T) {
 		h := startHops(t, cfg)
 		questions := streaming()
 		questions.requests, questions.concurrency = 2, 2
-		if err := askMany(t.Context(), h.client(questions), questions, io.Discard); err != nil {
+		if _, err := askMany(t.Context(), h.client(questions), questions, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		spans := h.ended()

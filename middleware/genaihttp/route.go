@@ -23,8 +23,9 @@ func modelCall(r *http.Request) (genaiconv.OperationNameAttr, bool) {
 	if r.Method != http.MethodPost {
 		return "", false
 	}
+	path := "/" + strings.TrimPrefix(r.URL.Path, "/")
 	for _, o := range operations {
-		if strings.HasSuffix(r.URL.Path, o.suffix) {
+		if strings.HasSuffix(path, o.suffix) {
 			return o.operation, true
 		}
 	}
