@@ -109,7 +109,7 @@ func (s *metrics) with(d dimensions) []metric.RecordOption {
 		return cached.([]metric.RecordOption)
 	}
 	if s.optionLen.Load() >= maxOptions {
-		d.model, d.responseModel, d.serverAddress, d.serverPort = bound.Other, "", "", 0
+		d = dimensions{role: d.role, model: bound.Other, errType: d.errType}
 	}
 	opts := []metric.RecordOption{metric.WithAttributeSet(d.set())}
 	if _, loaded := s.options.LoadOrStore(d, opts); !loaded {

@@ -33,8 +33,12 @@ func inject(ctx, from context.Context, p otelprop.TextMapPropagator) (injected c
 	if !ok {
 		md = metadata.MD{}
 	}
-	for _, field := range p.Fields() {
+	fields := p.Fields()
+	for _, field := range fields {
 		delete(md, strings.ToLower(field))
+	}
+	if len(fields) > 0 {
+		delete(md, "grpc-trace-bin") // else it would contradict what is written
 	}
 	p.Inject(from, propagation.GRPCMetadata(md))
 	return metadata.NewOutgoingContext(ctx, md)

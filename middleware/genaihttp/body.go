@@ -52,6 +52,8 @@ func attach(ctx context.Context, resp *http.Response, a attempt) {
 	}
 	b := &body{ReadCloser: resp.Body, ctx: ctx, attempt: a, status: resp.StatusCode}
 	switch mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
+	case isEventStream(resp.Header) && resp.StatusCode >= http.StatusBadRequest:
+		b.stream = wire.NewErrorStream(a.call)
 	case isEventStream(resp.Header):
 		b.stream = wire.NewStream(a.call)
 	case mediaType == "application/json" && !isEncoded(resp.Header):

@@ -18,7 +18,6 @@ import (
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/internal/deadline"
-	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -156,7 +155,7 @@ func (h *handler) parent(r *http.Request) (ctx context.Context, options []trace.
 	if local := trace.SpanContextFromContext(ctx); local.IsValid() && !local.IsRemote() {
 		return ctx, nil, true
 	}
-	remote := h.config.propagators.Extract(ctx, propagation.HTTPHeader(r.Header))
+	remote := h.config.extract(ctx, r.Header)
 	if !h.config.public {
 		return remote, nil, false
 	}

@@ -1,7 +1,6 @@
 package genaihttp
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -50,14 +49,13 @@ func (b *requestBody) readAhead(length int64) {
 		size = length + 1 // so that the end is seen
 	}
 	buf := make([]byte, size)
-	n, err := io.ReadFull(b.ReadCloser, buf)
-	b.ahead = buf[:n]
-	switch {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		b.aheadErr = io.EOF
-	case err != nil:
-		b.aheadErr = err
+	n := 0
+	for n < len(buf) && b.aheadErr == nil {
+		var m int
+		m, b.aheadErr = b.ReadCloser.Read(buf[n:])
+		n += m
 	}
+	b.ahead = buf[:n]
 	_, _ = b.reader.Write(b.ahead)
 }
 

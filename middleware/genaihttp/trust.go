@@ -41,8 +41,9 @@ func (c *config) inject(ctx context.Context, target *url.URL, header http.Header
 		c.propagators.Inject(ctx, propagation.HTTPHeader(header))
 		return
 	}
-	header.Del("Tracestate")
-	header.Del("Baggage")
+	for _, private := range []string{"Tracestate", "Baggage", "Grpc-Trace-Bin"} {
+		header.Del(private)
+	}
 	if sendsTraceparent {
 		sc := trace.SpanContextFromContext(ctx).WithTraceState(trace.TraceState{})
 		propagation.W3C{}.Inject(trace.ContextWithSpanContext(ctx, sc), propagation.HTTPHeader(header))
@@ -71,4 +72,15 @@ func (c *config) trusts(target *url.URL) bool {
 		}
 	}
 	return false
+}
+
+// extract reads the caller's context. A propagator that panics has found nothing.
+func (c *config) extract(ctx context.Context, header http.Header) (remote context.Context) {
+	defer func() {
+		if v := recover(); v != nil {
+			remote = ctx
+			otel.Handle(fmt.Errorf("genaihttp: propagator panicked, request goes on without trace context: %v", v))
+		}
+	}()
+	return c.propagators.Extract(ctx, propagation.HTTPHeader(header))
 }

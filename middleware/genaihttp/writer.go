@@ -51,9 +51,10 @@ func (w *writer) headerWritten(status int) {
 
 func (w *writer) Write(p []byte) (int, error) {
 	w.headerWritten(http.StatusOK)
+	gone := w.gone()
 	n, err := w.ResponseWriter.Write(p)
 	w.written += int64(n)
-	if w.stream != nil && !w.gone() { // net/http takes what nobody gets any more
+	if w.stream != nil && !gone { // net/http takes what nobody gets any more
 		w.stream.Push(p[:n])
 		if w.unsent += n; w.unsent > serverBuffer {
 			w.sent()
@@ -137,8 +138,9 @@ func (f flusher) Flush() { _ = f.FlushError() }
 
 func (f flusher) FlushError() error {
 	f.w.headerWritten(http.StatusOK)
+	gone := f.w.gone()
 	err := http.NewResponseController(f.w.ResponseWriter).Flush()
-	if !f.w.gone() {
+	if !gone && err == nil {
 		f.w.sent()
 	}
 	return err

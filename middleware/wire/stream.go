@@ -16,6 +16,7 @@ type Stream struct {
 	chat    chat
 	ended   bool
 	event   func([]byte)
+	mute    bool // the events are no output
 	held    bool // chunks wait for Sent
 	waiting []genaitrace.ChunkKind
 }
@@ -40,10 +41,21 @@ func NewHeldStream(call *genaitrace.Call) *Stream {
 	return s
 }
 
+// NewErrorStream returns an observer of the events of a failure: they tell what
+// failed, and are no chunks of the answer, which another attempt may bring.
+func NewErrorStream(call *genaitrace.Call) *Stream {
+	s := NewStream(call)
+	s.mute = true
+	return s
+}
+
 // maxWaiting bounds the chunks of a writer that never flushes.
 const maxWaiting = 4096
 
 func (s *Stream) stamp(kind genaitrace.ChunkKind) {
+	if s.mute {
+		return
+	}
 	if !s.held {
 		s.call.Chunk(kind)
 		return

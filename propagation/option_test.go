@@ -1,0 +1,17 @@
+package propagation_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/genaitrace/otelgenai/propagation"
+)
+
+// Options that are chosen at run time may be nil.
+func TestANilOptionIsNone(t *testing.T) {
+	assert.NotPanics(t, func() {
+		assert.Equal(t, propagation.New(), propagation.New(nil))
+		assert.Equal(t, propagation.New(propagation.WithTraceBin()), propagation.New(nil, propagation.WithTraceBin(), nil))
+	})
+}
