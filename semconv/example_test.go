@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/genaitrace/otelgenai/semconv"
@@ -43,9 +42,7 @@ func ExampleNewGenAITelemetryFaults() {
 		fmt.Println(err)
 		return
 	}
-	faults.Add(context.Background(), 1, metric.WithAttributes(
-		semconv.GenAIFault(semconv.GenAIFaultCount),
-	))
-	fmt.Println(semconv.GenAITelemetryFaultsName)
+	faults.Add(context.Background(), 1, semconv.GenAIFaultCount)
+	fmt.Println(faults.Name())
 	// Output: genai.telemetry.faults
 }

@@ -41,9 +41,8 @@ func ExampleNewServerTimeToFirstToken() {
 		fmt.Println(err)
 		return
 	}
-	ttft.Record(context.Background(), 0.35, metric.WithAttributes(
-		genaiconv.RequestModel("qwen2.5-7b-instruct"),
-	))
-	fmt.Println(genaiconv.ServerTimeToFirstTokenName, len(buckets))
+	ttft.Record(context.Background(), 0.35, genaiconv.OperationNameChat, "vllm",
+		ttft.AttrRequestModel("qwen2.5-7b-instruct"))
+	fmt.Println(ttft.Name(), len(buckets))
 	// Output: gen_ai.server.time_to_first_token 18
 }

@@ -20,7 +20,7 @@ func TestEveryFeatureOfTheFormatRenders(t *testing.T) {
 	rendered, err := Render(files)
 	require.NoError(t, err)
 
-	require.Len(t, rendered, 2)
+	require.Len(t, rendered, 4)
 	for name, got := range rendered {
 		golden := filepath.Join(folder, path.Base(name)+".golden")
 		if *update {
@@ -54,12 +54,13 @@ func TestRunWritesNothingOnAMistake(t *testing.T) {
 func TestAnAnchorIsTheListItNames(t *testing.T) {
 	files, err := Load(fstest.MapFS{"a.yaml": {Data: []byte(`
 package: semconv
-external: [server.port, error.type]
+attributes:
+  - {key: a.d, type: int, brief: x}
 metrics:
-  - {name: a.b, instrument: counter, type: int, unit: s, brief: x, attributes: &shared [server.port, error.type]}
+  - {name: a.b, instrument: counter, type: int, unit: s, brief: x, attributes: &shared [{key: a.d, level: required}]}
   - {name: a.c, instrument: counter, type: int, unit: s, brief: x, attributes: *shared}
 `)}})
 
 	require.NoError(t, err)
-	require.Equal(t, []string{"server.port", "error.type"}, files[0].Metrics[1].Attributes)
+	require.Equal(t, []Ref{{Key: "a.d", Level: "required"}}, files[0].Metrics[1].Attributes)
 }
