@@ -27,8 +27,8 @@ func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnl
 	}
 	out := spans
 	for i, s := range spans {
-		translated := e.tr.Span(s)
-		if translated == s {
+		translated, changed := e.tr.span(s)
+		if !changed {
 			continue
 		}
 		if &out[0] == &spans[0] {
@@ -66,8 +66,13 @@ func (s *span) Links() []sdktrace.Link           { return s.links }
 // its events and its links. It returns the span itself where nothing changes.
 // Resource, scope, kind, status and times stay as they are.
 func (t *Translator) Span(s sdktrace.ReadOnlySpan) sdktrace.ReadOnlySpan {
+	out, _ := t.span(s)
+	return out
+}
+
+func (t *Translator) span(s sdktrace.ReadOnlySpan) (out sdktrace.ReadOnlySpan, changed bool) {
 	if t == nil || s == nil {
-		return s
+		return s, false
 	}
 	before := s.Attributes()
 	attrs := t.Attributes(before)
@@ -75,9 +80,9 @@ func (t *Translator) Span(s sdktrace.ReadOnlySpan) sdktrace.ReadOnlySpan {
 	events, newEvents := t.events(s.Events())
 	links, newLinks := t.links(s.Links())
 	if !renamed && !newEvents && !newLinks && sameList(before, attrs) {
-		return s
+		return s, false
 	}
-	return &span{s, name, attrs, events, links}
+	return &span{s, name, attrs, events, links}, true
 }
 
 // sameList reports whether b is a itself.

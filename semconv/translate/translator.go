@@ -16,6 +16,7 @@ import (
 type Translator struct {
 	from, to *table
 	rules    map[attribute.Key][]rule
+	filter   filter // of the keys that may have rules or are owned
 	prefixes []prefix
 	names    map[string][]namePart
 	routes   map[string][]route
@@ -123,8 +124,24 @@ func (t *Translator) compile() {
 			add(string(key), rule{})
 		}
 	}
+	for key := range t.rules {
+		t.filter.add(string(key))
+	}
+	for _, namespace := range t.from.Namespaces {
+		t.filter[namespace[0]] = ^uint64(0) // keys of any length
+	}
 	t.compileNames()
 	t.compileMetrics()
+}
+
+// filter recognises most of the keys that a Translator has nothing to do with by
+// their first byte and their length, which is quicker than to look them up.
+type filter [256]uint64
+
+func (f *filter) add(key string) { f[key[0]] |= 1 << (len(key) % 64) }
+
+func (f *filter) mayHave(key string) bool {
+	return key != "" && f[key[0]]&(1<<(len(key)%64)) != 0
 }
 
 func (r *rule) conditional() bool {
@@ -187,8 +204,9 @@ func (t *Translator) Attributes(attrs []attribute.KeyValue) []attribute.KeyValue
 		return attrs
 	}
 	s := t.scratch.Get().(*scratch)
-	defer t.scratch.Put(s)
-	s.reset(len(attrs), len(t.slots))
+	s.entries = slices.Grow(s.entries, len(attrs))[:len(attrs)]
+	s.winners = slices.Grow(s.winners, len(t.slots))[:len(t.slots)]
+	defer t.release(s)
 	t.decide(attrs, s)
 	changes := false
 	for i := range s.entries {
@@ -217,6 +235,9 @@ func (t *Translator) Attributes(attrs []attribute.KeyValue) []attribute.KeyValue
 // concerns reports whether there is anything to translate or to report.
 func (t *Translator) concerns(attrs []attribute.KeyValue) bool {
 	for i := range attrs {
+		if !t.filter.mayHave(string(attrs[i].Key)) {
+			continue
+		}
 		rules := t.rules[attrs[i].Key]
 		if len(rules) == 0 {
 			if t.from.owns(string(attrs[i].Key)) {
@@ -229,17 +250,21 @@ func (t *Translator) concerns(attrs []attribute.KeyValue) bool {
 	return false
 }
 
-func (s *scratch) reset(attrs, slots int) {
-	s.entries = slices.Grow(s.entries[:0], attrs)[:attrs]
+// release keeps the memory for the next list, and nothing of this one.
+func (t *Translator) release(s *scratch) {
 	clear(s.entries)
-	s.winners = slices.Grow(s.winners[:0], slots)[:slots]
 	clear(s.winners)
+	s.entries, s.winners = s.entries[:0], s.winners[:0]
+	t.scratch.Put(s)
 }
 
 // decide translates each attribute by itself and finds the winner of each
 // target key.
 func (t *Translator) decide(attrs []attribute.KeyValue, s *scratch) {
 	for i, a := range attrs {
+		if !t.filter.mayHave(string(a.Key)) {
+			continue
+		}
 		rules := t.rules[a.Key]
 		if len(rules) == 0 {
 			t.unknown(string(a.Key))
