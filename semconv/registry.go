@@ -168,16 +168,24 @@ type Event struct {
 // member of a family such as gen_ai.prompt.variable.city is found by the
 // family. Lookup does not allocate.
 func Lookup(key attribute.Key) (Attribute, bool) {
-	if i := attributeIndex(string(key)); i >= 0 {
-		return attributes[i], true
+	i := find(string(key)) // apart, so that Lookup is inlined and copies once
+	if i < 0 {
+		return Attribute{}, false
+	}
+	return attributes[i], true
+}
+
+func find(key string) int {
+	if i := attributeIndex(key); i >= 0 {
+		return i
 	}
 	for _, i := range templates {
-		family := attributes[i].Key
-		if len(key) > len(family)+1 && key[:len(family)] == family && key[len(family)] == '.' {
-			return attributes[i], true
+		family := string(attributes[i].Key)
+		if len(key) > len(family)+1 && key[len(family)] == '.' && key[:len(family)] == family {
+			return i
 		}
 	}
-	return Attribute{}, false
+	return -1
 }
 
 // All returns every attribute in order of its key.

@@ -61,7 +61,9 @@ var histograms = map[string]struct {
 }
 
 // raw makes the instrument inside a typed one.
-func raw[I interface{ Inst() metric.Float64Histogram }](
+func raw[I interface {
+	Inst() metric.Float64Histogram
+}](
 	create func(metric.Meter, ...metric.Float64HistogramOption) (I, error),
 ) func(metric.Meter, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
 	return func(m metric.Meter, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
