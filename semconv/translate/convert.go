@@ -92,6 +92,8 @@ func convert(v attribute.Value, s scale, typ string) (attribute.Value, bool) {
 		return toInt(v)
 	case "double":
 		return toDouble(v)
+	case "int[]":
+		return v, v.Type() == attribute.INT64SLICE
 	case "boolean":
 		return v, v.Type() == attribute.BOOL
 	}

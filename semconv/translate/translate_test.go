@@ -166,9 +166,8 @@ func TestAttributes(t *testing.T) {
 		},
 		{
 			name: "the rate limiter is not the queue", from: translate.House, to: translate.Standard,
-			in:        kv("ai.queue.wait_ms", 3.5),
-			want:      kv("ai.queue.wait_ms", 3.5),
-			wantFound: findings{{"ai.queue.wait_ms", translate.NoTarget, 1}},
+			in:   kv("ai.queue.wait_ms", 3),
+			want: kv("genai.ratelimit.wait_ms", 3.0),
 		},
 		{
 			name: "an operation that may be any of three", from: translate.House, to: translate.Standard,

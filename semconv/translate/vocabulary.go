@@ -124,7 +124,7 @@ type row struct {
 	Theirs string `json:"theirs,omitempty"`
 	// Ours is the key of Standard; absent, the attribute has no equivalent.
 	Ours string `json:"ours,omitempty"`
-	// Type is one of string, boolean, int, double, string[] and any; absent, it
+	// Type is one of string, boolean, int, double, string[], int[] and any; absent, it
 	// is the type of ours.
 	Type string `json:"type,omitempty"`
 	// Unit is in UCUM: s, ms, us, ns, {token} …; absent, it is the unit of ours.
@@ -321,7 +321,7 @@ func (t *table) checkRow(r *row) error {
 	if r.Type == "" {
 		r.Type = def.Type
 	}
-	if !slices.Contains([]string{"string", "boolean", "int", "double", "string[]", "any"}, r.Type) {
+	if !slices.Contains([]string{"string", "boolean", "int", "double", "string[]", "int[]", "any"}, r.Type) {
 		return fmt.Errorf("type %q is unknown", r.Type)
 	}
 	if r.Unit == "" {
