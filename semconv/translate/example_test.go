@@ -32,7 +32,7 @@ func ExampleNewSpanExporter() {
 	span.End()
 
 	for _, a := range backend.GetSpans()[0].Attributes {
-		fmt.Println(a.Key, a.Value.Emit())
+		fmt.Println(a.Key, a.Value.String())
 	}
 	for _, f := range tr.Report().Findings {
 		fmt.Printf("%s: %s (%d)\n", f.Key, f.Reason, f.Count)

@@ -11,22 +11,22 @@ import (
 type Reason int
 
 const (
-	// NoTarget: the target vocabulary has no name for it; it was kept.
+	// NoTarget says that the target vocabulary has no name for it; it was kept.
 	NoTarget Reason = iota
-	// NotExact: its value does not fit the type or the unit of the target; it
-	// was kept.
+	// NotExact says that its value does not fit the type or the unit of the
+	// target; it was kept.
 	NotExact
-	// Ambiguous: its value may stand for several values of the target; it was
-	// kept.
-	Ambiguous
-	// Narrowed: it was translated, but the value of the target says less, so it
-	// was kept as well.
-	Narrowed
-	// Conflict: another attribute or series took the place with another value;
+	// Ambiguous says that its value may stand for several values of the target;
 	// it was kept.
+	Ambiguous
+	// Narrowed says that the value in the target says less; it was translated
+	// and kept as well.
+	Narrowed
+	// Conflict says that another attribute or series took the place with another
+	// value; it was kept.
 	Conflict
-	// Duplicate: another attribute says the same under the target's key; it was
-	// dropped.
+	// Duplicate says that another attribute says the same under the target's
+	// key; it was dropped.
 	Duplicate
 )
 

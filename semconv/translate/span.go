@@ -183,7 +183,7 @@ func (t *Translator) spanName(name string, attrs []attribute.KeyValue) (out stri
 		if at < 0 {
 			return name, false
 		}
-		b.WriteString(attrs[at].Value.Emit())
+		b.WriteString(attrs[at].Value.String())
 	}
 	return b.String(), true
 }

@@ -17,12 +17,12 @@ import (
 )
 
 // record sends spans through a real provider and a translating exporter.
-func record(t *testing.T, tr *translate.Translator, make func(trace.Tracer)) tracetest.SpanStubs {
+func record(t *testing.T, tr *translate.Translator, start func(trace.Tracer)) tracetest.SpanStubs {
 	t.Helper()
 	memory := tracetest.NewInMemoryExporter()
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(translate.NewSpanExporter(memory, tr)),
 		sdktrace.WithResource(resource.NewSchemaless(attribute.String("gen_ai.system", "of the resource"))))
-	make(tp.Tracer("test"))
+	start(tp.Tracer("test"))
 	spans := memory.GetSpans()
 	require.NoError(t, tp.Shutdown(t.Context()))
 	return spans

@@ -55,7 +55,7 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 	metric := func(rows string) string { return `{"name": "x", "metrics": [` + rows + `]}` }
 	for _, test := range []struct{ file, want string }{
 		{"{\n\"name\": 1}", "line 2"},
-		{"{\n\n\"nmae\": \"x\"}", `unknown field "nmae"`},
+		{"{\n\n\"title\": \"x\"}", `unknown field "title"`},
 		{`{"name": "x"} {}`, "goes on after its end"},
 		{`{}`, "name must be a word"},
 		{`{"name": "house"}`, "belongs to a vocabulary of this package"},
