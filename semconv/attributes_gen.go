@@ -580,6 +580,9 @@ const (
 	// the model server received it.
 	//
 	// Type: string. Example: "application/json".
+	//
+	// An HTTP span has the header itself, http.request.header.content-type, as a
+	// list.
 	GenAIContentTypeKey = attribute.Key("genai.content_type")
 
 	// GenAITraceFlagsKey is genai.trace_flags: W3C trace flags as they arrived,

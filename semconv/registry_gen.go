@@ -239,7 +239,7 @@ var attributes = [...]Attribute{
 	{Key: "genai.chunk.gap.p95_ms", Type: "double", Unit: "ms", Brief: "95th percentile of the time between two consecutive chunks", Origin: "house"},
 	{Key: "genai.chunk.output_count", Type: "int", Unit: "{chunk}", Brief: "data events that carried generated output; a chunk is not a token", Origin: "house"},
 	{Key: "genai.chunk.timeline", Type: "string", Brief: "packed times of each chunk after the first one; genaitrace.DecodeTimeline reads it", Origin: "house"},
-	{Key: "genai.content_type", Type: "string", Brief: "media type of the request as the model server received it", Origin: "house"},
+	{Key: "genai.content_type", Type: "string", Brief: "media type of the request as the model server received it", Note: "an HTTP span has the header itself, http.request.header.content-type, as a list", Origin: "house"},
 	{Key: "genai.context.hash", Type: "string", Brief: "keyed hash of the context that was put into the prompt", Origin: "house"},
 	{Key: "genai.decoding_strategy", Type: "string", Brief: "how the engine chooses tokens", Origin: "house"},
 	{Key: "genai.early_stop.reason", Type: "enum", Brief: "why generation stopped before its natural end", Origin: "house", Members: []Member{

@@ -1211,8 +1211,8 @@ type OutputTypeAttr string
 const (
 	// OutputTypeText: plain text.
 	OutputTypeText OutputTypeAttr = "text"
-	// OutputTypeJson: JSON, with or without a schema.
-	OutputTypeJson OutputTypeAttr = "json"
+	// OutputTypeJSON: JSON, with or without a schema.
+	OutputTypeJSON OutputTypeAttr = "json"
 	// OutputTypeImage: an image.
 	OutputTypeImage OutputTypeAttr = "image"
 	// OutputTypeSpeech: spoken sound.

@@ -12,6 +12,7 @@ var initialisms = map[string]string{
 	"gpu":    "GPU",
 	"http":   "HTTP",
 	"id":     "ID",
+	"json":   "JSON",
 	"kv":     "KV",
 	"llm":    "LLM",
 	"mcp":    "MCP",
