@@ -153,6 +153,14 @@ func TestAttributes(t *testing.T) {
 			wantFound: findings{{"ai.model.name", translate.Conflict, 1}},
 		},
 		{
+			name: "a twin that says the same goes", from: translate.House, to: translate.Standard,
+			in:   kv("ai.response.delay_ms", 40.5, "gen_ai.response.time_to_first_chunk", 0.0405, "ai.tokens.input", 5, "gen_ai.usage.input_tokens", 5),
+			want: kv("gen_ai.response.time_to_first_chunk", 0.0405, "gen_ai.usage.input_tokens", 5),
+			wantFound: findings{
+				{"ai.response.delay_ms", translate.Duplicate, 1}, {"ai.tokens.input", translate.Duplicate, 1},
+			},
+		},
+		{
 			name: "then the row that stands first", from: translate.House, to: translate.Standard,
 			in:        kv("model.name", "b", "ai.model.name", "a"),
 			want:      kv("model.name", "b", "gen_ai.request.model", "a"),

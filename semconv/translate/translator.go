@@ -116,7 +116,7 @@ func (t *Translator) compile() {
 		case t.keepAs(key) != key:
 			// A Translator of the other direction had to set this one aside.
 			aside := t.to.Name + "." + key
-			add(aside, rule{src: &t.to.Attributes[i], dst: &row{Type: "any"}, target: attribute.Key(key), rank: len(t.from.Attributes)})
+			add(aside, rule{src: &row{}, dst: &row{Type: "any"}, target: attribute.Key(key), rank: 1 + len(t.from.Attributes)})
 		}
 	}
 	for key, rules := range t.rules {
