@@ -566,7 +566,7 @@ const (
 	//
 	// Type: string. Example: "vllm".
 	//
-	// Gen_ai.provider.name says who serves the model; one provider may run
+	// gen_ai.provider.name says who serves the model; one provider may run
 	// several backends.
 	GenAIBackendTypeKey = attribute.Key("genai.backend_type")
 

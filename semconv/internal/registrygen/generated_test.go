@@ -19,6 +19,7 @@ import (
 const (
 	registryFolder = "../../registry"
 	semconvFolder  = "../.."
+	docsFolder     = "../../../docs"
 )
 
 func loadRegistry(t *testing.T) []*File {
@@ -37,6 +38,19 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 		got, err := fs.ReadFile(tree, name)
 		require.NoError(t, err, "run: go generate ./semconv")
 		require.Equal(t, string(want), string(got), "%s differs, run: go generate ./semconv", name)
+	}
+
+	documents, err := RenderDocs(loadRegistry(t))
+	require.NoError(t, err)
+	for name, want := range documents {
+		got, err := os.ReadFile(path.Join(docsFolder, name))
+		require.NoError(t, err, "run: go generate ./semconv")
+		require.Equal(t, string(want), string(got), "docs/%s differs, run: go generate ./semconv", name)
+	}
+	exported, err := os.ReadDir(path.Join(docsFolder, "registry"))
+	require.NoError(t, err)
+	for _, entry := range exported {
+		require.Contains(t, documents, "registry/"+entry.Name(), "it comes from no YAML file any more, delete it")
 	}
 
 	err = fs.WalkDir(tree, ".", func(name string, _ fs.DirEntry, err error) error {

@@ -33,19 +33,21 @@ func TestEveryFeatureOfTheFormatRenders(t *testing.T) {
 }
 
 func TestRunWritesEachPackageToItsFolder(t *testing.T) {
-	out := t.TempDir()
-	require.NoError(t, run(registryFolder, out))
+	out, docs := t.TempDir(), t.TempDir()
+	require.NoError(t, run(registryFolder, out, docs))
 
 	require.FileExists(t, filepath.Join(out, "attributes_gen.go"))
 	require.FileExists(t, filepath.Join(out, "names_gen.go"))
 	require.FileExists(t, filepath.Join(out, "genaiconv", "metrics_gen.go"))
+	require.FileExists(t, filepath.Join(docs, "vocabulary.md"))
+	require.FileExists(t, filepath.Join(docs, "registry", "house.yaml"))
 }
 
 func TestRunWritesNothingOnAMistake(t *testing.T) {
 	registry, out := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(registry, "a.yaml"), []byte("package: semconv\nkeys: []\n"), 0o644))
 
-	require.EqualError(t, run(registry, out), `a.yaml:2:1: unknown field "keys"`)
+	require.EqualError(t, run(registry, out, out), `a.yaml:2:1: unknown field "keys"`)
 	entries, err := os.ReadDir(out)
 	require.NoError(t, err)
 	require.Empty(t, entries)

@@ -58,7 +58,15 @@ func note(text string) string {
 	if text == "" {
 		return ""
 	}
-	return sentence(strings.ToUpper(text[:1]) + text[1:])
+	return sentence(capital(text))
+}
+
+// capital begins a text with a capital letter, unless it begins with a name.
+func capital(text string) string {
+	if first, _, _ := strings.Cut(text, " "); strings.ContainsAny(first, "._") {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // unseen says what of an entry is an assumption.
