@@ -83,7 +83,7 @@ func (t Term) check(required attribute.Key, failed bool, get func(attribute.Key)
 		}
 		return verdict(t.Op == NotEqual)
 	}
-	return verdict(t.matches(value.Emit()) == (t.Op == Equal))
+	return verdict(t.matches(value.String()) == (t.Op == Equal))
 }
 
 func (t Term) matches(value string) bool {

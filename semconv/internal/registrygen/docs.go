@@ -65,13 +65,13 @@ func vocabulary(files []*File) []byte {
 			p.aliases[id] = append(p.aliases[id], spelling)
 		}
 	}
-	p.WriteString(pageHead)
+	p.printf("%s", pageHead)
 	house := p.file("house")
 	p.printf("## House\n\n")
 	p.houseKeys(house)
 	p.houseSpans(house)
 	p.houseEvents(house)
-	p.metricTable("### Metrics of the house\n\n", house)
+	p.metricTable("Metrics of the house", house)
 	p.headers(house)
 	p.settled(house)
 	p.conflicts(house)
@@ -85,7 +85,7 @@ func vocabulary(files []*File) []byte {
 	p.officialSpans()
 	for _, f := range files {
 		if f.origin() == "genai" {
-			p.metricTable(fmt.Sprintf("### Metrics of %s\n\n", f.Strip), f)
+			p.metricTable("Metrics of "+f.Strip, f)
 		}
 	}
 	p.officialEvents()
@@ -168,7 +168,7 @@ func (p *page) metricTable(title string, f *File) {
 	if len(f.Metrics) == 0 {
 		return
 	}
-	p.WriteString(title)
+	p.printf("### %s\n\n", title)
 	p.heads("name", "instrument", "other names", "meaning", "attributes", "buckets")
 	for _, m := range f.Metrics {
 		text := m.Brief
@@ -227,7 +227,7 @@ func (p *page) officialKeys(f *File) {
 // twins are the house keys that say what an official key says.
 func (p *page) twins(key string) string {
 	var twins []string
-	for _, a := range p.registry.attributes {
+	for _, a := range p.attributes {
 		if a.Official == key {
 			twins = append(twins, a.Key)
 		}
@@ -238,7 +238,7 @@ func (p *page) twins(key string) string {
 func (p *page) deprecatedKeys() {
 	p.printf("### Keys that left the text\n\n")
 	p.heads("key", "type", "use instead", "why")
-	for _, a := range p.registry.attributes {
+	for _, a := range p.attributes {
 		if a.Deprecated != "" {
 			p.row(code(a.Key), typeAndUnit(a.Type, a.Unit), codes(nonempty(a.Replacement)), a.Deprecated)
 		}
@@ -250,7 +250,7 @@ func (p *page) officialSpans() {
 	p.printf("### Spans\n\nAn asterisk marks what samplers read: it is given when the span starts.\n\n")
 	p.heads("type", "kind", "name", "role", "meaning", "attributes")
 	var old []flatSpan
-	for _, s := range p.registry.spans {
+	for _, s := range p.spans {
 		source, _ := p.owner(s.Type)
 		switch {
 		case s.aliasOf != "" || source.origin() != "genai":

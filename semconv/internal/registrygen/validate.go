@@ -219,7 +219,10 @@ func (c *checker) deprecated(f *File, path, reason, replacement string) {
 
 func (c *checker) alias(f *File, path string, a Alias) {
 	c.required(f, path+".name", a.Name)
-	unit, exists := "", false
+	var (
+		unit   string
+		exists bool
+	)
 	kind := a.kind()
 	switch kind {
 	case "attribute":
@@ -279,7 +282,7 @@ func (c *checker) twin(f *File, path string, a Attribute) {
 	switch {
 	case !ok || other.file == f:
 		c.failf(f, path, "%s is not a key of another file", a.Official)
-	case a.Unit != other.Unit && !(a.Unit == "ms" && other.Unit == "s"):
+	case a.Unit != other.Unit && (a.Unit != "ms" || other.Unit != "s"):
 		c.failf(f, path, "%s is in %q, %s in %q, and nothing converts between them", a.Key, a.Unit, other.Key, other.Unit)
 	case attributeTypes[a.Type].kind != attributeTypes[other.Type].kind:
 		c.failf(f, path, "%s is of type %s, %s of type %s", a.Key, a.Type, other.Key, other.Type)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"reflect"
 	"regexp"
 	"strings"
 
@@ -19,8 +20,8 @@ func weaver(files []*File) (map[string][]byte, error) {
 	out := map[string][]byte{"registry_manifest.yaml": []byte(weaverHead +
 		"name: otelgenai\n" +
 		"description: GenAI vocabulary of github.com/genaitrace/otelgenai, official and house\n" +
-		"version: 0.1.0\n" +
-		"repository_url: https://github.com/genaitrace/otelgenai\n")}
+		"semconv_version: 0.1.0\n" +
+		"schema_base_url: https://github.com/genaitrace/otelgenai\n")}
 	for _, f := range files {
 		var b bytes.Buffer
 		b.WriteString(weaverHead)
@@ -49,7 +50,7 @@ type weaverGroup struct {
 	Brief             string            `yaml:"brief"`
 	Deprecated        *weaverDeprecated `yaml:"deprecated,omitempty"`
 	EntityAssociation []string          `yaml:"entity_associations,omitempty"`
-	Annotations       map[string]any    `yaml:"annotations,omitempty"`
+	Annotations       notes             `yaml:"annotations,omitempty"`
 	Attributes        []weaverAttribute `yaml:"attributes,omitempty"`
 }
 
@@ -65,7 +66,7 @@ type weaverAttribute struct {
 	Level       any               `yaml:"requirement_level,omitempty"`
 	Sampling    bool              `yaml:"sampling_relevant,omitempty"`
 	Role        string            `yaml:"role,omitempty"`
-	Annotations map[string]any    `yaml:"annotations,omitempty"`
+	Annotations notes             `yaml:"annotations,omitempty"`
 }
 
 type weaverEnum struct {
@@ -104,17 +105,21 @@ func weaverGroups(f *File, files []*File) []weaverGroup {
 	}
 	for _, s := range f.Spans {
 		flat := spans[s.Type]
-		kind := flat.Kind
-		if s.Deprecated != "" {
-			kind = spans[s.Replacement].Kind
+		if s.Deprecated != "" { // the syntax wants a kind and attributes
+			flat = spans[s.Replacement]
 		}
 		groups = append(groups, weaverGroup{
-			ID: "span." + s.Type, Type: "span", SpanKind: kind, Brief: s.Brief, Stability: weaverStability(s.Stability),
+			ID: "span." + s.Type, Type: "span", SpanKind: flat.Kind, Brief: s.Brief, Stability: weaverStability(s.Stability),
 			Deprecated: weaverDeprecation(s.Deprecated, prefixed("span.", s.Replacement)), EntityAssociation: flat.Entities,
 			Attributes: weaverRefs(flat.Attributes),
-			Annotations: annotations(
-				"span_names", flat.Names, "operations", flat.Operations, "role", flat.Role, "refines", s.Refines,
-				"in_process", s.InProcess, "unseen", s.Unseen, "other_names", spellings(files, "span", s.Type)),
+			Annotations: notes{}.
+				set("span_names", flat.Names).
+				set("operations", flat.Operations).
+				set("role", flat.Role).
+				set("refines", s.Refines).
+				set("in_process", s.InProcess).
+				set("unseen", s.Unseen).
+				set("other_names", spellings(files, "span", s.Type)),
 		})
 	}
 	for _, m := range f.Metrics {
@@ -122,8 +127,12 @@ func weaverGroups(f *File, files []*File) []weaverGroup {
 			ID: "metric." + m.Name, Type: "metric", MetricName: m.Name, Instrument: m.Instrument, Unit: m.Unit, Brief: m.Brief,
 			Stability: weaverStability(m.Stability), Deprecated: weaverDeprecation(m.Deprecated, m.Replacement),
 			Attributes: weaverRefs(m.Attributes),
-			Annotations: annotations("value_type", m.Type, "bucket_boundaries", m.Buckets, "streaming", m.Streaming,
-				"unseen", m.Unseen, "other_names", spellings(files, "metric", m.Name)),
+			Annotations: notes{}.
+				set("value_type", m.Type).
+				set("bucket_boundaries", m.Buckets).
+				set("streaming", m.Streaming).
+				set("unseen", m.Unseen).
+				set("other_names", spellings(files, "metric", m.Name)),
 		})
 	}
 	for _, e := range f.Events {
@@ -134,8 +143,12 @@ func weaverGroups(f *File, files []*File) []weaverGroup {
 		groups = append(groups, weaverGroup{
 			ID: "event." + e.Name, Type: "event", Name: e.Name, Brief: e.Brief, Stability: weaverStability(e.Stability),
 			Deprecated: weaverDeprecation(e.Deprecated, e.Replacement), Attributes: weaverRefs(refs),
-			Annotations: annotations("log", e.Log, "level", e.Level, "severity_number", e.Severity, "unseen", e.Unseen,
-				"other_names", spellings(files, "event", e.Name)),
+			Annotations: notes{}.
+				set("log", e.Log).
+				set("level", e.Level).
+				set("severity_number", e.Severity).
+				set("unseen", e.Unseen).
+				set("other_names", spellings(files, "event", e.Name)),
 		})
 	}
 	return groups
@@ -150,8 +163,12 @@ func weaverKeys(f *File, files []*File) weaverGroup {
 		key := weaverAttribute{
 			ID: a.Key, Type: a.Type, Stability: weaverStability(a.Stability), Brief: a.Brief, Note: a.Note,
 			Examples: a.Examples, Deprecated: weaverDeprecation(a.Deprecated, a.Replacement),
-			Annotations: annotations("unit", a.Unit, "official", a.Official, "content", a.Content, "sampling", a.Sampling,
-				"other_names", spellings(files, "attribute", a.Key)),
+			Annotations: notes{}.
+				set("unit", a.Unit).
+				set("official", a.Official).
+				set("content", a.Content).
+				set("sampling", a.Sampling).
+				set("other_names", spellings(files, "attribute", a.Key)),
 		}
 		if a.Type == "enum" {
 			var enum weaverEnum
@@ -171,7 +188,8 @@ func weaverKeys(f *File, files []*File) weaverGroup {
 func weaverRefs(refs []Ref) []weaverAttribute {
 	var out []weaverAttribute
 	for _, r := range refs {
-		a := weaverAttribute{Ref: r.Key, Level: r.Level, Sampling: r.Sampling, Annotations: annotations("when", r.When)}
+		a := weaverAttribute{Ref: r.Key, Level: r.Level, Sampling: r.Sampling, Annotations: notes{}.
+			set("when", r.When)}
 		switch {
 		case r.Level == "conditional":
 			a.Level = map[string]string{"conditionally_required": r.If}
@@ -223,36 +241,13 @@ func spellings(files []*File, kind, name string) []string {
 	return names
 }
 
-// annotations makes a map of the pairs whose value is not empty.
-func annotations(pairs ...any) map[string]any {
-	all := map[string]any{}
-	for i := 0; i < len(pairs); i += 2 {
-		switch v := pairs[i+1].(type) {
-		case string:
-			if v == "" {
-				continue
-			}
-		case bool:
-			if !v {
-				continue
-			}
-		case int:
-			if v == 0 {
-				continue
-			}
-		case []string:
-			if len(v) == 0 {
-				continue
-			}
-		case []float64:
-			if len(v) == 0 {
-				continue
-			}
-		}
-		all[pairs[i].(string)] = pairs[i+1]
+// notes are annotations under way.
+type notes map[string]any
+
+// set notes a value unless it is the zero value of its type.
+func (n notes) set(name string, value any) notes {
+	if v := reflect.ValueOf(value); !v.IsZero() {
+		n[name] = value
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	return all
+	return n
 }
