@@ -201,6 +201,57 @@ func LookupSpan(name string) (Span, bool) {
 	return spans[i], true
 }
 
+// RecognizeSpan returns the type of a finished span: by its name where that is
+// one of the house, by its MCP method, by its operation and kind, or by its
+// role. A refinement for one provider is never returned; its own type tells it.
+func RecognizeSpan(name string, kind trace.SpanKind, get func(attribute.Key) (attribute.Value, bool)) (Span, bool) {
+	if s, ok := LookupSpan(name); ok {
+		return s, true
+	}
+	if _, ok := get("mcp.method.name"); ok {
+		if kind == trace.SpanKindServer {
+			return LookupSpan("mcp.server")
+		}
+		return LookupSpan("mcp.client")
+	}
+	for _, key := range [...]attribute.Key{"gen_ai.operation.name", AIOperationKey} {
+		if operation, ok := get(key); ok {
+			if s, ok := spanOfOperation(operation.AsString(), kind); ok {
+				return s, true
+			}
+		}
+	}
+	if role, ok := get(GenAISpanRoleKey); ok {
+		for s := range SpansOf(GenAISpanRoleAttr(role.AsString())) {
+			if s.Kind == kind && s.Refines == "" {
+				return s, true
+			}
+		}
+	}
+	return Span{}, false
+}
+
+// spanOfOperation prefers a span of exactly this kind to one that may have it.
+func spanOfOperation(operation string, kind trace.SpanKind) (Span, bool) {
+	found := -1
+	for i := range spans {
+		s := &spans[i]
+		if s.Refines != "" || s.AliasOf != "" || s.Deprecated != "" || !slices.Contains(s.Operations, operation) {
+			continue
+		}
+		if s.Kind == kind {
+			return *s, true
+		}
+		if s.InProcess && kind == trace.SpanKindInternal {
+			found = i
+		}
+	}
+	if found < 0 {
+		return Span{}, false
+	}
+	return spans[found], true
+}
+
 // Spans returns every span in order of its type.
 func Spans() iter.Seq[Span] { return slices.Values(spans[:]) }
 

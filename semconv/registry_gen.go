@@ -475,7 +475,7 @@ var attributes = [...]Attribute{
 	{Key: "mcp.resource.uri", Type: "string", Brief: "address of the MCP resource", Origin: "genai", Stability: "development"},
 	{Key: "mcp.session.id", Type: "string", Brief: "identifier of the MCP session", Origin: "genai", Stability: "development"},
 	{Key: "memory_allocated", Type: "int", Unit: "By", Brief: "device memory in use by tensors", Origin: "alias", AliasOf: "ai.gpu.memory.allocated", Factor: 1},
-	{Key: "metadata", Type: "any", Brief: "what else the source says about the signal; it may quote the answer", Origin: "alias", AliasOf: "genai.signal.metadata", Factor: 1, Content: true},
+	{Key: "metadata", Type: "any", Brief: "what else the source says about the signal; it may quote the answer", Note: "a field of a signal record, which no span carries", Origin: "alias", AliasOf: "genai.signal.metadata", Factor: 1, Content: true},
 	{Key: "model-version", Type: "string", Brief: "version or revision of the model that runs, beside its name", Note: "a label of service discovery", Origin: "alias", AliasOf: "ai.model.version", Factor: 1},
 	{Key: "model.name", Type: "string", Brief: "model that the request asks for", Origin: "alias", AliasOf: "ai.model.name", Factor: 1},
 	{Key: "model.version", Type: "string", Brief: "version or revision of the model that runs, beside its name", Origin: "alias", AliasOf: "ai.model.version", Factor: 1},
@@ -506,7 +506,7 @@ var attributes = [...]Attribute{
 	{Key: "process.executable.name", Type: "string", Brief: "name of the executable", Origin: "general", Stability: "release_candidate"},
 	{Key: "process.executable.path", Type: "string", Brief: "path of the executable", Origin: "general", Stability: "release_candidate"},
 	{Key: "process.exit.code", Type: "int", Brief: "exit code of the process", Origin: "general", Stability: "release_candidate"},
-	{Key: "prompt", Type: "any", Brief: "messages that the model was given; see Message", Note: "content: written only where the content policy says so", Origin: "alias", AliasOf: "gen_ai.input.messages", Factor: 1, Content: true},
+	{Key: "prompt", Type: "any", Brief: "messages that the model was given; see Message", Note: "a field of a log record; content, written only where the content policy says so", Origin: "alias", AliasOf: "gen_ai.input.messages", Factor: 1, Content: true},
 	{Key: "prompt.hash", Type: "string", Brief: "keyed hash of the prompt, to recognise equal prompts without keeping them", Note: "no value is comparable: one source cuts MD5 to 8 digits, another SHA-256 to 12", Origin: "alias", AliasOf: "genai.prompt.hash", Factor: 1},
 	{Key: "prompt_chain", Type: "string[]", Brief: "names of the prompts that led to this one, oldest first", Origin: "alias", AliasOf: "genai.prompt.chain", Factor: 1},
 	{Key: "prompt_length_bucket", Type: "string", Brief: "range that the prompt's length in tokens falls into", Origin: "alias", AliasOf: "genai.prompt.length_bucket", Factor: 1},
@@ -514,7 +514,7 @@ var attributes = [...]Attribute{
 	{Key: "request.batch_size", Type: "int", Unit: "{request}", Brief: "requests that share one forward pass or one batch", Origin: "alias", AliasOf: "ai.batch.size", Factor: 1},
 	{Key: "request.id", Type: "string", Brief: "identifier of the request inside the service", Origin: "alias", AliasOf: "genai.request_id", Factor: 1},
 	{Key: "request_id", Type: "string", Brief: "identifier of the request inside the service", Origin: "alias", AliasOf: "genai.request_id", Factor: 1},
-	{Key: "reserved", Type: "int", Unit: "By", Brief: "device memory that the allocator holds, in use or not", Origin: "alias", AliasOf: "ai.gpu.memory.reserved", Factor: 1},
+	{Key: "reserved", Type: "int", Unit: "By", Brief: "device memory that the allocator holds, in use or not", Note: "a field of a memory report, which no span carries", Origin: "alias", AliasOf: "ai.gpu.memory.reserved", Factor: 1},
 	{Key: "retriever.hit_count", Type: "int", Unit: "{document}", Brief: "documents found", Origin: "alias", AliasOf: "genai.retriever.hit_count", Factor: 1},
 	{Key: "retriever.top_k", Type: "int", Unit: "{document}", Brief: "number of documents asked for", Origin: "alias", AliasOf: "gen_ai.retrieval.top_k", Factor: 1},
 	{Key: "retriever.type", Type: "enum", Brief: "how documents are searched", Origin: "alias", AliasOf: "genai.retriever.type", Factor: 1, Members: []Member{
@@ -528,7 +528,7 @@ var attributes = [...]Attribute{
 	{Key: "service.name", Type: "string", Brief: "name of the service", Origin: "general", Stability: "stable"},
 	{Key: "service.version", Type: "string", Brief: "version of the service", Origin: "general", Stability: "stable"},
 	{Key: "session.id", Type: "string", Brief: "identifier of the user's session", Origin: "general", Stability: "development"},
-	{Key: "signal_type", Type: "enum", Brief: "what a signal about an output measures", Origin: "alias", AliasOf: "genai.signal.type", Factor: 1, Members: []Member{
+	{Key: "signal_type", Type: "enum", Brief: "what a signal about an output measures", Note: "a field of a signal record, which no span carries", Origin: "alias", AliasOf: "genai.signal.type", Factor: 1, Members: []Member{
 		{Value: "logit_entropy", Brief: "uncertainty of the next token"},
 		{Value: "confidence", Brief: "how sure the model is of its answer"},
 		{Value: "reward_score", Brief: "score of a reward model"},
@@ -537,7 +537,7 @@ var attributes = [...]Attribute{
 		{Value: "safety", Brief: "a breach of a safety rule"},
 	}},
 	{Key: "slo_id", Type: "string", Brief: "service level objective that a signal is about", Origin: "alias", AliasOf: "genai.slo.id", Factor: 1},
-	{Key: "source_model", Type: "string", Brief: "model that the signal comes from", Origin: "alias", AliasOf: "genai.signal.source_model", Factor: 1},
+	{Key: "source_model", Type: "string", Brief: "model that the signal comes from", Note: "a field of a signal record, which no span carries", Origin: "alias", AliasOf: "genai.signal.source_model", Factor: 1},
 	{Key: "span_duration_variance", Type: "double", Unit: "1", Brief: "distance of a duration from its usual mean, in standard deviations", Note: "given in standard deviations, so no variance", Origin: "alias", AliasOf: "genai.slo.duration_deviation", Factor: 1},
 	{Key: "step_id", Type: "int", Brief: "number of the scheduler's step, to join what one step recorded in several places", Origin: "alias", AliasOf: "genai.step_id", Factor: 1},
 	{Key: "stop_reason", Type: "string", Brief: "why generation ended, one value a choice, as received", Origin: "alias", AliasOf: "gen_ai.response.finish_reasons", Factor: 1, Members: []Member{
@@ -553,7 +553,7 @@ var attributes = [...]Attribute{
 	{Key: "tokenizer_wait_ms", Type: "double", Unit: "ms", Brief: "time that the engine stood still for the tokenizer", Origin: "alias", AliasOf: "ai.tokenizer.wait_ms", Factor: 1},
 	{Key: "user.id", Type: "string", Brief: "identifier of the user", Origin: "general", Stability: "development"},
 	{Key: "user_tier", Type: "string", Brief: "service level of the user", Origin: "alias", AliasOf: "genai.user.tier", Factor: 1},
-	{Key: "value", Type: "double", Brief: "value of the signal, in the measure of its type", Origin: "alias", AliasOf: "genai.signal.value", Factor: 1},
+	{Key: "value", Type: "double", Brief: "value of the signal, in the measure of its type", Note: "a field of a signal record, which no span carries", Origin: "alias", AliasOf: "genai.signal.value", Factor: 1},
 	{Key: "violation_level", Type: "enum", Brief: "how badly an objective is missed", Origin: "alias", AliasOf: "genai.slo.violation_level", Factor: 1, Members: []Member{
 		{Value: "warning", Brief: "it will be missed if this goes on"},
 		{Value: "critical", Brief: "it is missed"},

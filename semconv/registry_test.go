@@ -163,6 +163,39 @@ func TestAnotherNameOfASpanHasItsRole(t *testing.T) {
 	}
 }
 
+func TestASpanIsRecognized(t *testing.T) {
+	operation := func(v string) []attribute.KeyValue {
+		return []attribute.KeyValue{attribute.String("gen_ai.operation.name", v)}
+	}
+	tests := []struct {
+		name  string
+		kind  trace.SpanKind
+		attrs []attribute.KeyValue
+		want  string
+	}{
+		{"chat qwen", trace.SpanKindClient, operation("chat"), "gen_ai.client.inference"},
+		{"chat qwen", trace.SpanKindInternal, operation("chat"), "gen_ai.client.inference"},
+		{"chat qwen", trace.SpanKindClient, []attribute.KeyValue{semconv.AIOperation("chat")}, "gen_ai.client.inference"},
+		{"inference.generate", trace.SpanKindInternal, operation("chat"), "inference.generate"},
+		{"gpu.inference", trace.SpanKindInternal, nil, "gpu.inference"},
+		{"invoke_agent a", trace.SpanKindClient, operation("invoke_agent"), "gen_ai.invoke_agent.client"},
+		{"invoke_agent a", trace.SpanKindInternal, operation("invoke_agent"), "gen_ai.invoke_agent.internal"},
+		{"invoke_workflow a", trace.SpanKindInternal, operation("invoke_workflow"), "gen_ai.invoke_agent.internal"},
+		{"execute_tool f", trace.SpanKindInternal, operation("execute_tool"), "gen_ai.execute_tool"},
+		{"tools/call f", trace.SpanKindServer, []attribute.KeyValue{attribute.String("mcp.method.name", "tools/call")}, "mcp.server"},
+		{"tools/call f", trace.SpanKindClient, append(operation("execute_tool"), attribute.String("mcp.method.name", "tools/call")), "mcp.client"},
+		{"my queue", trace.SpanKindInternal, []attribute.KeyValue{semconv.GenAISpanRole(semconv.GenAISpanRoleQueue)}, "queue.wait"},
+		{"GET /", trace.SpanKindServer, nil, ""},
+		{"upload", trace.SpanKindServer, operation("upload"), ""},
+	}
+	for _, tt := range tests {
+		set := attribute.NewSet(tt.attrs...)
+		s, ok := semconv.RecognizeSpan(tt.name, tt.kind, set.Value)
+		require.Equal(t, tt.want, s.Type, tt.name)
+		require.Equal(t, tt.want != "", ok)
+	}
+}
+
 func TestSuggestNamesTheNearestKeys(t *testing.T) {
 	tests := []struct {
 		name string

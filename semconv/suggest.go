@@ -3,6 +3,7 @@ package semconv
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 )
@@ -31,6 +32,9 @@ func Suggest(name string) []attribute.Key {
 	limit := max(1, min(4, len(name)/5))
 	for i := range attributes {
 		a := &attributes[i]
+		if !strings.ContainsAny(string(a.Key), "._") {
+			continue // a plain word such as value is near to too much
+		}
 		distance, ok := editDistance(name, string(a.Key), limit)
 		if !ok {
 			continue

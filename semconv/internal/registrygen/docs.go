@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -57,9 +58,19 @@ func vocabulary(files []*File) []byte {
 	p := &page{registry: flatten(files), files: files, aliases: map[string][]string{}}
 	for _, f := range files {
 		for _, a := range f.Aliases {
-			spelling := code(a.Name)
+			var remarks []string
 			if a.Factor != 0 {
-				spelling += fmt.Sprintf(" (%s, × %g)", a.Unit, a.Factor)
+				remarks = append(remarks, fmt.Sprintf("%s, × %s", a.Unit, strconv.FormatFloat(a.Factor, 'f', -1, 64)))
+			}
+			for _, value := range sortedKeys(a.Values) {
+				remarks = append(remarks, fmt.Sprintf("%s is %s", value, a.Values[value]))
+			}
+			if a.Note != "" {
+				remarks = append(remarks, a.Note)
+			}
+			spelling := code(a.Name)
+			if len(remarks) > 0 {
+				spelling += " (" + strings.Join(remarks, "; ") + ")"
 			}
 			id := a.kind() + " " + a.Of
 			p.aliases[id] = append(p.aliases[id], spelling)
@@ -248,7 +259,7 @@ func (p *page) deprecatedKeys() {
 
 func (p *page) officialSpans() {
 	p.printf("### Spans\n\nAn asterisk marks what samplers read: it is given when the span starts.\n\n")
-	p.heads("type", "kind", "name", "role", "meaning", "attributes")
+	p.heads("type", "kind", "name", "role", "other names", "meaning", "attributes")
 	var old []flatSpan
 	for _, s := range p.spans {
 		source, _ := p.owner(s.Type)
@@ -260,14 +271,14 @@ func (p *page) officialSpans() {
 			continue
 		case s.Refines != "":
 			_, refinement := p.owner(s.Type)
-			p.row(code(s.Type), s.Kind, "as "+code(s.Refines), s.Role, s.Brief, requirements(refinement.Attributes))
+			p.row(code(s.Type), s.Kind, "as "+code(s.Refines), s.Role, p.spellings("span", s.Type), s.Brief, requirements(refinement.Attributes))
 			continue
 		}
 		kind := s.Kind
 		if s.InProcess {
 			kind += " or internal"
 		}
-		p.row(code(s.Type), kind, codes(s.Names), s.Role, s.Brief, requirements(s.Attributes))
+		p.row(code(s.Type), kind, codes(s.Names), s.Role, p.spellings("span", s.Type), s.Brief, requirements(s.Attributes))
 	}
 	p.printf("\n")
 	p.heads("type that left the text", "use instead", "why")
@@ -431,7 +442,7 @@ func use(replacement string) string {
 // of one is a change of one line.
 func vocabularyJSON(files []*File) ([]byte, error) {
 	all := flatten(files)
-	var attributes, spans, metrics, events []any
+	var attributes, spans, metrics, events, entities, headers, settled, conflicts []any
 	for _, a := range all.attributes {
 		attributes = append(attributes, jsonAttribute{
 			Key: a.Key, Type: a.Type, Unit: a.Unit, Brief: a.Brief, Note: a.Note, Origin: a.origin, Stability: a.Stability,
@@ -459,12 +470,29 @@ func vocabularyJSON(files []*File) ([]byte, error) {
 			Unseen: e.Unseen, AliasOf: e.aliasOf, Deprecated: e.Deprecated, Replacement: e.Replacement, Attributes: jsonRefs(e.Attributes),
 		})
 	}
+	for _, f := range files {
+		for _, e := range f.Entities {
+			entities = append(entities, jsonEntity(e))
+		}
+		for _, h := range f.Headers {
+			headers = append(headers, jsonHeader{h.Name, h.Of, h.Brief})
+		}
+		for _, s := range f.Settled {
+			settled = append(settled, jsonSettled(s))
+		}
+		for _, c := range f.Conflicts {
+			conflicts = append(conflicts, jsonConflict(c))
+		}
+	}
 	var b bytes.Buffer
 	b.WriteString("{")
 	for i, list := range []struct {
 		name    string
 		entries []any
-	}{{"attributes", attributes}, {"spans", spans}, {"metrics", metrics}, {"events", events}} {
+	}{
+		{"attributes", attributes}, {"spans", spans}, {"metrics", metrics}, {"events", events},
+		{"entities", entities}, {"headers", headers}, {"settled", settled}, {"conflicts", conflicts},
+	} {
 		if i > 0 {
 			b.WriteString(",")
 		}
@@ -569,6 +597,32 @@ type jsonEvent struct {
 	Deprecated  string    `json:"deprecated,omitempty"`
 	Replacement string    `json:"replacement,omitempty"`
 	Attributes  []jsonRef `json:"attributes,omitempty"`
+}
+
+type jsonEntity struct {
+	Type        string   `json:"type"`
+	Brief       string   `json:"brief"`
+	Stability   string   `json:"stability,omitempty"`
+	Identity    []string `json:"identity"`
+	Description []string `json:"description,omitempty"`
+}
+
+type jsonHeader struct {
+	Name  string `json:"name"`
+	Of    string `json:"of"`
+	Brief string `json:"brief"`
+}
+
+type jsonSettled struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	As   string `json:"as"`
+}
+
+type jsonConflict struct {
+	Fact  string   `json:"fact"`
+	Names []string `json:"names"`
+	As    string   `json:"as"`
 }
 
 func jsonMembers(members []Member) []jsonMember {
