@@ -200,9 +200,10 @@ func newHandwritten(tp trace.TracerProvider, mp metric.MeterProvider) *handwritt
 		roles:      map[semconv.GenAISpanRoleAttr]trace.SpanStartOption{},
 		transition: trace.WithAttributes(semconv.GenAIPhase("prefill->decode")),
 	}
-	h.duration, _ = genaiconv.NewServerRequestDuration(meter)
-	h.ttft, _ = genaiconv.NewServerTimeToFirstToken(meter)
-	h.perToken, _ = genaiconv.NewServerTimePerOutputToken(meter)
+	duration, _ := genaiconv.NewServerRequestDuration(meter)
+	ttft, _ := genaiconv.NewServerTimeToFirstToken(meter)
+	perToken, _ := genaiconv.NewServerTimePerOutputToken(meter)
+	h.duration, h.ttft, h.perToken = duration.Inst(), ttft.Inst(), perToken.Inst()
 	for _, role := range []semconv.GenAISpanRoleAttr{
 		semconv.GenAISpanRoleQueue, semconv.GenAISpanRoleTokenize, semconv.GenAISpanRolePrefill,
 		semconv.GenAISpanRoleDecode, semconv.GenAISpanRolePostprocess,

@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/metric/noop"
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/genaitrace/otelgenai/internal/bound"
@@ -47,32 +46,23 @@ func newMetrics(m metric.Meter) *metrics {
 	for _, chosen := range []*bound.Set{&s.operations, &s.providers, &s.models, &s.servers, &s.errTypes} {
 		chosen.Limit = maxDistinct
 	}
-	histogram := func(create func(metric.Meter, ...metric.Float64HistogramOption) (metric.Float64Histogram, error)) metric.Float64Histogram {
-		h, err := create(m)
-		if err != nil {
-			otel.Handle(fmt.Errorf("genaitrace: %w", err))
-		}
-		if h == nil {
-			return noop.Float64Histogram{}
-		}
-		return h
-	}
-	s.serverDuration = histogram(genaiconv.NewServerRequestDuration)
-	s.serverTTFT = histogram(genaiconv.NewServerTimeToFirstToken)
-	s.serverPerToken = histogram(genaiconv.NewServerTimePerOutputToken)
-	s.clientDuration = histogram(genaiconv.NewClientInferenceDuration)
-	s.clientFirstChunk = histogram(genaiconv.NewClientInferenceTimeToFirstChunk)
-	s.clientPerChunk = histogram(genaiconv.NewClientInferenceTimePerOutputChunk)
-	s.ttft = histogram(semconv.NewGenAITimeToFirstToken)
-	faults, err := semconv.NewGenAITelemetryFaults(m)
+	s.serverDuration = instrument(genaiconv.NewServerRequestDuration(m))
+	s.serverTTFT = instrument(genaiconv.NewServerTimeToFirstToken(m))
+	s.serverPerToken = instrument(genaiconv.NewServerTimePerOutputToken(m))
+	s.clientDuration = instrument(genaiconv.NewClientInferenceDuration(m))
+	s.clientFirstChunk = instrument(genaiconv.NewClientInferenceTimeToFirstChunk(m))
+	s.clientPerChunk = instrument(genaiconv.NewClientInferenceTimePerOutputChunk(m))
+	s.ttft = instrument(semconv.NewGenAITimeToFirstToken(m))
+	s.faults = instrument(semconv.NewGenAITelemetryFaults(m))
+	return s
+}
+
+// instrument reports what went wrong; the instrument can be used all the same.
+func instrument[T any, I interface{ Inst() T }](i I, err error) T {
 	if err != nil {
 		otel.Handle(fmt.Errorf("genaitrace: %w", err))
 	}
-	if faults == nil {
-		faults = noop.Int64Counter{}
-	}
-	s.faults = faults
-	return s
+	return i.Inst()
 }
 
 // serverEnabled reports whether any metric of an inference would be recorded.

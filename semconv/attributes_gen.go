@@ -9,12 +9,18 @@ const (
 	// AIOperationKey is ai.operation: what the model or agent was asked to do.
 	//
 	// Type: string. Official twin: gen_ai.operation.name.
+	//
+	// Official values replace house ones such as llm.generate, which names a
+	// span rather than an operation.
 	AIOperationKey = attribute.Key("ai.operation")
 
 	// AIModelNameKey is ai.model.name: model that the request asks for.
 	//
 	// Type: string. Example: "qwen2.5-7b-instruct". Official twin:
 	// gen_ai.request.model.
+	//
+	// Name and version in one value cannot be grouped by model; the version has
+	// ai.model.version, and the model that answered gen_ai.response.model.
 	AIModelNameKey = attribute.Key("ai.model.name")
 
 	// AIModelVersionKey is ai.model.version: version or revision of the model
@@ -29,6 +35,8 @@ const (
 	//
 	// Type: int. Unit: {token}. Example: 2456. Official twin:
 	// gen_ai.usage.input_tokens.
+	//
+	// Tokens, never characters: a count of characters is no estimate of them.
 	AITokensInputKey = attribute.Key("ai.tokens.input")
 
 	// AITokensOutputKey is ai.tokens.output: tokens generated, reasoning
@@ -89,6 +97,9 @@ const (
 	// in the KV cache.
 	//
 	// Type: boolean.
+	//
+	// A yes or no; the share is ai.kv_cache.hit_ratio, the count
+	// ai.tokens.cached.
 	AIKVCacheHitKey = attribute.Key("ai.kv_cache.hit")
 
 	// AIKVCacheHitRatioKey is ai.kv_cache.hit_ratio: share of the prompt's
@@ -96,6 +107,104 @@ const (
 	//
 	// Type: double. Unit: 1. Example: 0.42.
 	AIKVCacheHitRatioKey = attribute.Key("ai.kv_cache.hit_ratio")
+
+	// AITokenizerWaitMsKey is ai.tokenizer.wait_ms: time that the engine stood
+	// still for the tokenizer.
+	//
+	// Type: double. Unit: ms. Example: 3.5.
+	AITokenizerWaitMsKey = attribute.Key("ai.tokenizer.wait_ms")
+
+	// AIKernelDurationMsKey is ai.kernel.duration_ms: run time of one device
+	// kernel.
+	//
+	// Type: double. Unit: ms. Example: 1.8.
+	AIKernelDurationMsKey = attribute.Key("ai.kernel.duration_ms")
+
+	// AIKVCacheLatencyMsKey is ai.kv_cache.latency_ms: time spent reading or
+	// writing the KV cache in one step.
+	//
+	// Type: double. Unit: ms. Example: 0.6.
+	AIKVCacheLatencyMsKey = attribute.Key("ai.kv_cache.latency_ms")
+
+	// AIKVCacheBlocksAllocatedKey is ai.kv_cache.blocks_allocated: KV cache
+	// blocks taken for the request.
+	//
+	// Type: int. Unit: {block}. Example: 154.
+	AIKVCacheBlocksAllocatedKey = attribute.Key("ai.kv_cache.blocks_allocated")
+
+	// AIKVCacheBlocksFreedKey is ai.kv_cache.blocks_freed: KV cache blocks given
+	// back by the request.
+	//
+	// Type: int. Unit: {block}. Example: 154.
+	AIKVCacheBlocksFreedKey = attribute.Key("ai.kv_cache.blocks_freed")
+
+	// AIKVCacheBlocksEvictedKey is ai.kv_cache.blocks_evicted: KV cache blocks
+	// of others that were dropped to make room for the request.
+	//
+	// Type: int. Unit: {block}. Example: 12.
+	AIKVCacheBlocksEvictedKey = attribute.Key("ai.kv_cache.blocks_evicted")
+
+	// AIBatchSizeKey is ai.batch.size: requests that share one forward pass or
+	// one batch.
+	//
+	// Type: int. Unit: {request}. Example: 16.
+	AIBatchSizeKey = attribute.Key("ai.batch.size")
+
+	// AIBatchAvgLatencyMsKey is ai.batch.avg_latency_ms: mean duration of the
+	// requests of a batch.
+	//
+	// Type: double. Unit: ms. Example: 820.5.
+	AIBatchAvgLatencyMsKey = attribute.Key("ai.batch.avg_latency_ms")
+
+	// AIGPUDeviceIDKey is ai.gpu.device_id: index of the device as the driver
+	// counts it.
+	//
+	// Type: int. Example: 0.
+	//
+	// The general conventions have hw.id, a string that is unique on the host;
+	// an index is neither, so the two are no twins.
+	AIGPUDeviceIDKey = attribute.Key("ai.gpu.device_id")
+
+	// AIGPUNameKey is ai.gpu.name: model of the device.
+	//
+	// Type: string. Example: "NVIDIA H100". Official twin: hw.model.
+	AIGPUNameKey = attribute.Key("ai.gpu.name")
+
+	// AIGPUStreamIDKey is ai.gpu.stream_id: number of the device stream that ran
+	// the step.
+	//
+	// Type: int. Example: 7.
+	AIGPUStreamIDKey = attribute.Key("ai.gpu.stream_id")
+
+	// AIGPUMemoryAllocatedKey is ai.gpu.memory.allocated: device memory in use
+	// by tensors.
+	//
+	// Type: int. Unit: By. Example: 17179869184.
+	AIGPUMemoryAllocatedKey = attribute.Key("ai.gpu.memory.allocated")
+
+	// AIGPUMemoryReservedKey is ai.gpu.memory.reserved: device memory that the
+	// allocator holds, in use or not.
+	//
+	// Type: int. Unit: By. Example: 34359738368.
+	AIGPUMemoryReservedKey = attribute.Key("ai.gpu.memory.reserved")
+
+	// AIGPUMemoryMaxReservedKey is ai.gpu.memory.max_reserved: highest value of
+	// ai.gpu.memory.reserved so far.
+	//
+	// Type: int. Unit: By. Example: 68719476736.
+	AIGPUMemoryMaxReservedKey = attribute.Key("ai.gpu.memory.max_reserved")
+
+	// AIMemoryHeapUsedRatioKey is ai.memory.heap_used_ratio: share of the heap
+	// in use, from 0 to 1.
+	//
+	// Type: double. Unit: 1. Example: 0.7.
+	AIMemoryHeapUsedRatioKey = attribute.Key("ai.memory.heap_used_ratio")
+
+	// AIMemoryNativeAllocRateKey is ai.memory.native_alloc_rate: bytes allocated
+	// outside the heap per second.
+	//
+	// Type: double. Unit: By/s. Example: 52428800.
+	AIMemoryNativeAllocRateKey = attribute.Key("ai.memory.native_alloc_rate")
 )
 
 // Keys of the llm namespace.
@@ -105,12 +214,19 @@ const (
 	// from sending.
 	//
 	// Type: double. Unit: ms. Example: 350.
+	//
+	// Starts at arrival; ai.first_token.duration_ms starts with the engine's
+	// work and ai.response.delay_ms stops at the first chunk, which may be
+	// empty, so none is an alias of another.
 	LLMTTFTMsKey = attribute.Key("llm.ttft_ms")
 
 	// LLMQueueWaitMsKey is llm.queue_wait_ms: arrival or enqueue → taken by the
 	// scheduler.
 	//
 	// Type: double. Unit: ms. Example: 35.5.
+	//
+	// The scheduler's queue; the wait for a rate limit is
+	// genai.ratelimit.wait_ms.
 	LLMQueueWaitMsKey = attribute.Key("llm.queue_wait_ms")
 )
 
@@ -259,6 +375,310 @@ const (
 	// Type: enum.
 	GenAIFaultKey = attribute.Key("genai.fault")
 
+	// GenAIStepIDKey is genai.step_id: number of the scheduler's step, to join
+	// what one step recorded in several places.
+	//
+	// Type: int. Example: 1042.
+	GenAIStepIDKey = attribute.Key("genai.step_id")
+
+	// GenAITokenPositionKey is genai.token.position: position of a token in its
+	// sequence, counted from 0.
+	//
+	// Type: int. Example: 511.
+	GenAITokenPositionKey = attribute.Key("genai.token.position")
+
+	// GenAITokenThroughputKey is genai.token.throughput: generated tokens a
+	// second, from the first token to the last.
+	//
+	// Type: double. Unit: {token}/s. Example: 85.2.
+	GenAITokenThroughputKey = attribute.Key("genai.token.throughput")
+
+	// GenAITokenDirectionKey is genai.token.direction: whether tokens were read
+	// or generated.
+	//
+	// Type: enum.
+	GenAITokenDirectionKey = attribute.Key("genai.token.direction")
+
+	// GenAIStallDurationMsKey is genai.stall.duration_ms: length of a pause
+	// between two tokens that was longer than the stall threshold.
+	//
+	// Type: double. Unit: ms. Example: 450.
+	GenAIStallDurationMsKey = attribute.Key("genai.stall.duration_ms")
+
+	// GenAIRateLimitWaitMsKey is genai.ratelimit.wait_ms: time that a gateway
+	// held the request back for a rate limit; no part of llm.queue_wait_ms.
+	//
+	// Type: double. Unit: ms. Example: 20.5.
+	GenAIRateLimitWaitMsKey = attribute.Key("genai.ratelimit.wait_ms")
+
+	// GenAIAttemptKey is genai.attempt: number of this attempt at the same
+	// request, counted from 1.
+	//
+	// Type: int. Example: 2.
+	GenAIAttemptKey = attribute.Key("genai.attempt")
+
+	// GenAITimingSourceKey is genai.timing.source: who measured the times on a
+	// span.
+	//
+	// Type: enum.
+	GenAITimingSourceKey = attribute.Key("genai.timing.source")
+
+	// GenAITimingClampedKey is genai.timing.clamped: whether a reported time did
+	// not fit into the observed request and was cut to it.
+	//
+	// Type: boolean.
+	GenAITimingClampedKey = attribute.Key("genai.timing.clamped")
+
+	// GenAIPromptVersionKey is genai.prompt.version: version of the prompt
+	// template, a semantic version or a commit.
+	//
+	// Type: string. Example: "v3". Official twin: gen_ai.prompt.version.
+	//
+	// One underscore away from its official twin; it has nothing to do with the
+	// model, though the two were once listed as a pair.
+	GenAIPromptVersionKey = attribute.Key("genai.prompt.version")
+
+	// GenAIPromptHashKey is genai.prompt.hash: keyed hash of the prompt, to
+	// recognise equal prompts without keeping them.
+	//
+	// Type: string. Example: "b7c4e19f02ad5310".
+	//
+	// An unkeyed digest, cut short, can be turned back into a short prompt by
+	// trying; the hash is HMAC-SHA-256, the first 16 hex digits.
+	GenAIPromptHashKey = attribute.Key("genai.prompt.hash")
+
+	// GenAIPromptRolesKey is genai.prompt.roles: roles of the messages, in
+	// order.
+	//
+	// Type: string[]. Example: ["system", "user"].
+	GenAIPromptRolesKey = attribute.Key("genai.prompt.roles")
+
+	// GenAIPromptLengthBucketKey is genai.prompt.length_bucket: range that the
+	// prompt's length in tokens falls into.
+	//
+	// Type: string. Example: "1k-4k".
+	GenAIPromptLengthBucketKey = attribute.Key("genai.prompt.length_bucket")
+
+	// GenAIPromptTemplateDepthKey is genai.prompt.template_depth: templates
+	// nested in one another to make the prompt.
+	//
+	// Type: int. Example: 2.
+	GenAIPromptTemplateDepthKey = attribute.Key("genai.prompt.template_depth")
+
+	// GenAIPromptPlaceholderDensityKey is genai.prompt.placeholder_density:
+	// share of the prompt that came from variables, from 0 to 1.
+	//
+	// Type: double. Unit: 1. Example: 0.15.
+	GenAIPromptPlaceholderDensityKey = attribute.Key("genai.prompt.placeholder_density")
+
+	// GenAIPromptEntropyBucketKey is genai.prompt.entropy_bucket: range that the
+	// entropy of the prompt's characters falls into, in bits.
+	//
+	// Type: string. Example: "4-5".
+	GenAIPromptEntropyBucketKey = attribute.Key("genai.prompt.entropy_bucket")
+
+	// GenAIPromptChainKey is genai.prompt.chain: names of the prompts that led
+	// to this one, oldest first.
+	//
+	// Type: string[]. Example: ["rewrite", "answer"].
+	GenAIPromptChainKey = attribute.Key("genai.prompt.chain")
+
+	// GenAIContextHashKey is genai.context.hash: keyed hash of the context that
+	// was put into the prompt.
+	//
+	// Type: string. Example: "b7c4e19f02ad5310".
+	GenAIContextHashKey = attribute.Key("genai.context.hash")
+
+	// GenAICausalDepsKey is genai.causal_deps: span identifiers of what this
+	// step waited for, where a link cannot be made.
+	//
+	// Type: string[]. Example: ["00f067aa0ba902b7"].
+	GenAICausalDepsKey = attribute.Key("genai.causal_deps")
+
+	// GenAITraceSourceKey is genai.trace.source: what set the request going.
+	//
+	// Type: enum.
+	//
+	// It has nothing to do with http.route, though the two were once listed as a
+	// pair.
+	GenAITraceSourceKey = attribute.Key("genai.trace.source")
+
+	// GenAITenantIDKey is genai.tenant.id: tenant on whose behalf the request
+	// runs.
+	//
+	// Type: string. Example: "acme". Samplers read it: give it when the span
+	// starts.
+	GenAITenantIDKey = attribute.Key("genai.tenant.id")
+
+	// GenAIUserTierKey is genai.user.tier: service level of the user.
+	//
+	// Type: string. Example: "free". Samplers read it: give it when the span
+	// starts.
+	GenAIUserTierKey = attribute.Key("genai.user.tier")
+
+	// GenAIQuantizationKey is genai.quantization: number format of the model's
+	// weights.
+	//
+	// Type: string. Example: "fp8".
+	GenAIQuantizationKey = attribute.Key("genai.quantization")
+
+	// GenAITokenizerHashKey is genai.tokenizer.hash: fingerprint of the
+	// tokenizer's files, to find a tokenizer that does not fit the model.
+	//
+	// Type: string. Example: "9f2c41d07be3a685".
+	GenAITokenizerHashKey = attribute.Key("genai.tokenizer.hash")
+
+	// GenAIRetrieverTypeKey is genai.retriever.type: how documents are searched.
+	//
+	// Type: enum.
+	GenAIRetrieverTypeKey = attribute.Key("genai.retriever.type")
+
+	// GenAIRetrieverHitCountKey is genai.retriever.hit_count: documents found.
+	//
+	// Type: int. Unit: {document}. Example: 5.
+	GenAIRetrieverHitCountKey = attribute.Key("genai.retriever.hit_count")
+
+	// GenAIRetrieverRerankedKey is genai.retriever.reranked: whether the
+	// documents found were put into a new order.
+	//
+	// Type: boolean.
+	GenAIRetrieverRerankedKey = attribute.Key("genai.retriever.reranked")
+
+	// GenAIRetrieverQueryHashKey is genai.retriever.query_hash: keyed hash of
+	// the query, made like genai.prompt.hash.
+	//
+	// Type: string. Example: "b7c4e19f02ad5310".
+	GenAIRetrieverQueryHashKey = attribute.Key("genai.retriever.query_hash")
+
+	// GenAIRAGChunkIDKey is genai.rag.chunk_id: identifier of the piece of a
+	// document that was put into the prompt.
+	//
+	// Type: string. Example: "docs/cost.md#3".
+	GenAIRAGChunkIDKey = attribute.Key("genai.rag.chunk_id")
+
+	// GenAIDecodingStrategyKey is genai.decoding_strategy: how the engine
+	// chooses tokens.
+	//
+	// Type: string. Example: "greedy".
+	GenAIDecodingStrategyKey = attribute.Key("genai.decoding_strategy")
+
+	// GenAIBackendTypeKey is genai.backend_type: software that runs the model.
+	//
+	// Type: string. Example: "vllm".
+	//
+	// gen_ai.provider.name says who serves the model; one provider may run
+	// several backends.
+	GenAIBackendTypeKey = attribute.Key("genai.backend_type")
+
+	// GenAITensorShapeKey is genai.tensor_shape: dimensions of the tensor that a
+	// phase worked on.
+	//
+	// Type: int[]. Example: [16, 2048, 4096].
+	GenAITensorShapeKey = attribute.Key("genai.tensor_shape")
+
+	// GenAIContentTypeKey is genai.content_type: media type of the request as
+	// the model server received it.
+	//
+	// Type: string. Example: "application/json".
+	//
+	// An HTTP span has the header itself, http.request.header.content-type, as a
+	// list.
+	GenAIContentTypeKey = attribute.Key("genai.content_type")
+
+	// GenAITraceFlagsKey is genai.trace_flags: W3C trace flags as they arrived,
+	// in hex, where a server may have changed them.
+	//
+	// Type: string. Example: "01".
+	GenAITraceFlagsKey = attribute.Key("genai.trace_flags")
+
+	// GenAIToolStatusKey is genai.tool.status: how a tool call ended.
+	//
+	// Type: enum.
+	GenAIToolStatusKey = attribute.Key("genai.tool.status")
+
+	// GenAIGuardrailOutcomeKey is genai.guardrail.outcome: what a safety check
+	// decided.
+	//
+	// Type: enum.
+	GenAIGuardrailOutcomeKey = attribute.Key("genai.guardrail.outcome")
+
+	// GenAIGuardrailRuleIDKey is genai.guardrail.rule_id: rule that decided.
+	//
+	// Type: string. Example: "pii-email".
+	GenAIGuardrailRuleIDKey = attribute.Key("genai.guardrail.rule_id")
+
+	// GenAIGuardrailLabelKey is genai.guardrail.label: category that the rule
+	// stands for.
+	//
+	// Type: string. Example: "self-harm".
+	GenAIGuardrailLabelKey = attribute.Key("genai.guardrail.label")
+
+	// GenAIPostprocessRulesHitKey is genai.postprocess.rules_hit: rules that
+	// changed the output.
+	//
+	// Type: string[]. Example: ["strip-markdown"].
+	GenAIPostprocessRulesHitKey = attribute.Key("genai.postprocess.rules_hit")
+
+	// GenAIPostprocessFormatValidKey is genai.postprocess.format_valid: whether
+	// the output has the form that was asked for.
+	//
+	// Type: boolean.
+	GenAIPostprocessFormatValidKey = attribute.Key("genai.postprocess.format_valid")
+
+	// GenAIRefusalReasonKey is genai.refusal.reason: why the model or the
+	// service refused to answer.
+	//
+	// Type: string. Example: "policy".
+	GenAIRefusalReasonKey = attribute.Key("genai.refusal.reason")
+
+	// GenAISignalTypeKey is genai.signal.type: what a signal about an output
+	// measures.
+	//
+	// Type: enum.
+	GenAISignalTypeKey = attribute.Key("genai.signal.type")
+
+	// GenAISignalValueKey is genai.signal.value: value of the signal, in the
+	// measure of its type.
+	//
+	// Type: double. Example: 2.31.
+	GenAISignalValueKey = attribute.Key("genai.signal.value")
+
+	// GenAISignalSourceModelKey is genai.signal.source_model: model that the
+	// signal comes from.
+	//
+	// Type: string. Example: "reward-7b".
+	GenAISignalSourceModelKey = attribute.Key("genai.signal.source_model")
+
+	// GenAISignalMetadataKey is genai.signal.metadata: what else the source says
+	// about the signal; it may quote the answer.
+	//
+	// Type: any. May hold text of a user: off unless asked for.
+	GenAISignalMetadataKey = attribute.Key("genai.signal.metadata")
+
+	// GenAISLOIDKey is genai.slo.id: service level objective that a signal is
+	// about.
+	//
+	// Type: string. Example: "chat-ttft".
+	GenAISLOIDKey = attribute.Key("genai.slo.id")
+
+	// GenAISLOViolationLevelKey is genai.slo.violation_level: how badly an
+	// objective is missed.
+	//
+	// Type: enum.
+	GenAISLOViolationLevelKey = attribute.Key("genai.slo.violation_level")
+
+	// GenAISLODurationDeviationKey is genai.slo.duration_deviation: distance of
+	// a duration from its usual mean, in standard deviations.
+	//
+	// Type: double. Unit: 1. Example: 2.7.
+	GenAISLODurationDeviationKey = attribute.Key("genai.slo.duration_deviation")
+
+	// GenAIRootCauseKey is genai.root_cause: what a diagnosis holds to be the
+	// cause.
+	//
+	// Type: enum.
+	GenAIRootCauseKey = attribute.Key("genai.root_cause")
+
 	// GenAISpanRoleKey is genai.span.role: what a span stands for, whatever its
 	// name.
 	//
@@ -349,6 +769,101 @@ func AIKVCacheHit(v bool) attribute.KeyValue {
 // tokens found in the KV cache, from 0 to 1.
 func AIKVCacheHitRatio(v float64) attribute.KeyValue {
 	return AIKVCacheHitRatioKey.Float64(v)
+}
+
+// AITokenizerWaitMs returns ai.tokenizer.wait_ms, in ms: time that the
+// engine stood still for the tokenizer.
+func AITokenizerWaitMs(v float64) attribute.KeyValue {
+	return AITokenizerWaitMsKey.Float64(v)
+}
+
+// AIKernelDurationMs returns ai.kernel.duration_ms, in ms: run time of one
+// device kernel.
+func AIKernelDurationMs(v float64) attribute.KeyValue {
+	return AIKernelDurationMsKey.Float64(v)
+}
+
+// AIKVCacheLatencyMs returns ai.kv_cache.latency_ms, in ms: time spent
+// reading or writing the KV cache in one step.
+func AIKVCacheLatencyMs(v float64) attribute.KeyValue {
+	return AIKVCacheLatencyMsKey.Float64(v)
+}
+
+// AIKVCacheBlocksAllocated returns ai.kv_cache.blocks_allocated: KV cache
+// blocks taken for the request.
+func AIKVCacheBlocksAllocated(v int) attribute.KeyValue {
+	return AIKVCacheBlocksAllocatedKey.Int(v)
+}
+
+// AIKVCacheBlocksFreed returns ai.kv_cache.blocks_freed: KV cache blocks
+// given back by the request.
+func AIKVCacheBlocksFreed(v int) attribute.KeyValue {
+	return AIKVCacheBlocksFreedKey.Int(v)
+}
+
+// AIKVCacheBlocksEvicted returns ai.kv_cache.blocks_evicted: KV cache blocks
+// of others that were dropped to make room for the request.
+func AIKVCacheBlocksEvicted(v int) attribute.KeyValue {
+	return AIKVCacheBlocksEvictedKey.Int(v)
+}
+
+// AIBatchSize returns ai.batch.size: requests that share one forward pass or
+// one batch.
+func AIBatchSize(v int) attribute.KeyValue {
+	return AIBatchSizeKey.Int(v)
+}
+
+// AIBatchAvgLatencyMs returns ai.batch.avg_latency_ms, in ms: mean duration
+// of the requests of a batch.
+func AIBatchAvgLatencyMs(v float64) attribute.KeyValue {
+	return AIBatchAvgLatencyMsKey.Float64(v)
+}
+
+// AIGPUDeviceID returns ai.gpu.device_id: index of the device as the driver
+// counts it.
+func AIGPUDeviceID(v int) attribute.KeyValue {
+	return AIGPUDeviceIDKey.Int(v)
+}
+
+// AIGPUName returns ai.gpu.name: model of the device.
+func AIGPUName(v string) attribute.KeyValue {
+	return AIGPUNameKey.String(v)
+}
+
+// AIGPUStreamID returns ai.gpu.stream_id: number of the device stream that
+// ran the step.
+func AIGPUStreamID(v int) attribute.KeyValue {
+	return AIGPUStreamIDKey.Int(v)
+}
+
+// AIGPUMemoryAllocated returns ai.gpu.memory.allocated, in By: device memory
+// in use by tensors.
+func AIGPUMemoryAllocated(v int) attribute.KeyValue {
+	return AIGPUMemoryAllocatedKey.Int(v)
+}
+
+// AIGPUMemoryReserved returns ai.gpu.memory.reserved, in By: device memory
+// that the allocator holds, in use or not.
+func AIGPUMemoryReserved(v int) attribute.KeyValue {
+	return AIGPUMemoryReservedKey.Int(v)
+}
+
+// AIGPUMemoryMaxReserved returns ai.gpu.memory.max_reserved, in By: highest
+// value of ai.gpu.memory.reserved so far.
+func AIGPUMemoryMaxReserved(v int) attribute.KeyValue {
+	return AIGPUMemoryMaxReservedKey.Int(v)
+}
+
+// AIMemoryHeapUsedRatio returns ai.memory.heap_used_ratio: share of the heap
+// in use, from 0 to 1.
+func AIMemoryHeapUsedRatio(v float64) attribute.KeyValue {
+	return AIMemoryHeapUsedRatioKey.Float64(v)
+}
+
+// AIMemoryNativeAllocRate returns ai.memory.native_alloc_rate, in By/s:
+// bytes allocated outside the heap per second.
+func AIMemoryNativeAllocRate(v float64) attribute.KeyValue {
+	return AIMemoryNativeAllocRateKey.Float64(v)
 }
 
 // LLMTTFTMs returns llm.ttft_ms, in ms: arrival at this process → first
@@ -571,6 +1086,427 @@ const (
 // telemetry had to drop.
 func GenAIFault(v GenAIFaultAttr) attribute.KeyValue {
 	return GenAIFaultKey.String(string(v))
+}
+
+// GenAIStepID returns genai.step_id: number of the scheduler's step, to join
+// what one step recorded in several places.
+func GenAIStepID(v int) attribute.KeyValue {
+	return GenAIStepIDKey.Int(v)
+}
+
+// GenAITokenPosition returns genai.token.position: position of a token in
+// its sequence, counted from 0.
+func GenAITokenPosition(v int) attribute.KeyValue {
+	return GenAITokenPositionKey.Int(v)
+}
+
+// GenAITokenThroughput returns genai.token.throughput: generated tokens a
+// second, from the first token to the last.
+func GenAITokenThroughput(v float64) attribute.KeyValue {
+	return GenAITokenThroughputKey.Float64(v)
+}
+
+// GenAITokenDirectionAttr is a value of genai.token.direction. The set is
+// open: where no constant fits, convert any string.
+type GenAITokenDirectionAttr string
+
+// Known values of genai.token.direction.
+const (
+	// GenAITokenDirectionInput: tokens of the prompt.
+	GenAITokenDirectionInput GenAITokenDirectionAttr = "input"
+	// GenAITokenDirectionOutput: tokens generated.
+	GenAITokenDirectionOutput GenAITokenDirectionAttr = "output"
+)
+
+// GenAITokenDirection returns genai.token.direction: whether tokens were
+// read or generated.
+func GenAITokenDirection(v GenAITokenDirectionAttr) attribute.KeyValue {
+	return GenAITokenDirectionKey.String(string(v))
+}
+
+// GenAIStallDurationMs returns genai.stall.duration_ms, in ms: length of a
+// pause between two tokens that was longer than the stall threshold.
+func GenAIStallDurationMs(v float64) attribute.KeyValue {
+	return GenAIStallDurationMsKey.Float64(v)
+}
+
+// GenAIRateLimitWaitMs returns genai.ratelimit.wait_ms, in ms: time that a
+// gateway held the request back for a rate limit; no part of
+// llm.queue_wait_ms.
+func GenAIRateLimitWaitMs(v float64) attribute.KeyValue {
+	return GenAIRateLimitWaitMsKey.Float64(v)
+}
+
+// GenAIAttempt returns genai.attempt: number of this attempt at the same
+// request, counted from 1.
+func GenAIAttempt(v int) attribute.KeyValue {
+	return GenAIAttemptKey.Int(v)
+}
+
+// GenAITimingSourceAttr is a value of genai.timing.source. The set is open:
+// where no constant fits, convert any string.
+type GenAITimingSourceAttr string
+
+// Known values of genai.timing.source.
+const (
+	// GenAITimingSourceObserved: this process, with its own clock.
+	GenAITimingSourceObserved GenAITimingSourceAttr = "observed"
+	// GenAITimingSourceEngine: the engine, which reported durations.
+	GenAITimingSourceEngine GenAITimingSourceAttr = "engine"
+	// GenAITimingSourceDerived: computed from other times.
+	GenAITimingSourceDerived GenAITimingSourceAttr = "derived"
+)
+
+// GenAITimingSource returns genai.timing.source: who measured the times on a
+// span.
+func GenAITimingSource(v GenAITimingSourceAttr) attribute.KeyValue {
+	return GenAITimingSourceKey.String(string(v))
+}
+
+// GenAITimingClamped returns genai.timing.clamped: whether a reported time
+// did not fit into the observed request and was cut to it.
+func GenAITimingClamped(v bool) attribute.KeyValue {
+	return GenAITimingClampedKey.Bool(v)
+}
+
+// GenAIPromptVersion returns genai.prompt.version: version of the prompt
+// template, a semantic version or a commit.
+func GenAIPromptVersion(v string) attribute.KeyValue {
+	return GenAIPromptVersionKey.String(v)
+}
+
+// GenAIPromptHash returns genai.prompt.hash: keyed hash of the prompt, to
+// recognise equal prompts without keeping them.
+func GenAIPromptHash(v string) attribute.KeyValue {
+	return GenAIPromptHashKey.String(v)
+}
+
+// GenAIPromptRoles returns genai.prompt.roles: roles of the messages, in
+// order.
+func GenAIPromptRoles(v ...string) attribute.KeyValue {
+	return GenAIPromptRolesKey.StringSlice(v)
+}
+
+// GenAIPromptLengthBucket returns genai.prompt.length_bucket: range that the
+// prompt's length in tokens falls into.
+func GenAIPromptLengthBucket(v string) attribute.KeyValue {
+	return GenAIPromptLengthBucketKey.String(v)
+}
+
+// GenAIPromptTemplateDepth returns genai.prompt.template_depth: templates
+// nested in one another to make the prompt.
+func GenAIPromptTemplateDepth(v int) attribute.KeyValue {
+	return GenAIPromptTemplateDepthKey.Int(v)
+}
+
+// GenAIPromptPlaceholderDensity returns genai.prompt.placeholder_density:
+// share of the prompt that came from variables, from 0 to 1.
+func GenAIPromptPlaceholderDensity(v float64) attribute.KeyValue {
+	return GenAIPromptPlaceholderDensityKey.Float64(v)
+}
+
+// GenAIPromptEntropyBucket returns genai.prompt.entropy_bucket: range that
+// the entropy of the prompt's characters falls into, in bits.
+func GenAIPromptEntropyBucket(v string) attribute.KeyValue {
+	return GenAIPromptEntropyBucketKey.String(v)
+}
+
+// GenAIPromptChain returns genai.prompt.chain: names of the prompts that led
+// to this one, oldest first.
+func GenAIPromptChain(v ...string) attribute.KeyValue {
+	return GenAIPromptChainKey.StringSlice(v)
+}
+
+// GenAIContextHash returns genai.context.hash: keyed hash of the context
+// that was put into the prompt.
+func GenAIContextHash(v string) attribute.KeyValue {
+	return GenAIContextHashKey.String(v)
+}
+
+// GenAICausalDeps returns genai.causal_deps: span identifiers of what this
+// step waited for, where a link cannot be made.
+func GenAICausalDeps(v ...string) attribute.KeyValue {
+	return GenAICausalDepsKey.StringSlice(v)
+}
+
+// GenAITraceSourceAttr is a value of genai.trace.source. The set is open:
+// where no constant fits, convert any string.
+type GenAITraceSourceAttr string
+
+// Known values of genai.trace.source.
+const (
+	// GenAITraceSourceUserInput: a user.
+	GenAITraceSourceUserInput GenAITraceSourceAttr = "user_input"
+	// GenAITraceSourceAgentLoop: a turn of an agent.
+	GenAITraceSourceAgentLoop GenAITraceSourceAttr = "agent_loop"
+	// GenAITraceSourceToolCall: a tool.
+	GenAITraceSourceToolCall GenAITraceSourceAttr = "tool_call"
+)
+
+// GenAITraceSource returns genai.trace.source: what set the request going.
+func GenAITraceSource(v GenAITraceSourceAttr) attribute.KeyValue {
+	return GenAITraceSourceKey.String(string(v))
+}
+
+// GenAITenantID returns genai.tenant.id: tenant on whose behalf the request
+// runs.
+func GenAITenantID(v string) attribute.KeyValue {
+	return GenAITenantIDKey.String(v)
+}
+
+// GenAIUserTier returns genai.user.tier: service level of the user.
+func GenAIUserTier(v string) attribute.KeyValue {
+	return GenAIUserTierKey.String(v)
+}
+
+// GenAIQuantization returns genai.quantization: number format of the model's
+// weights.
+func GenAIQuantization(v string) attribute.KeyValue {
+	return GenAIQuantizationKey.String(v)
+}
+
+// GenAITokenizerHash returns genai.tokenizer.hash: fingerprint of the
+// tokenizer's files, to find a tokenizer that does not fit the model.
+func GenAITokenizerHash(v string) attribute.KeyValue {
+	return GenAITokenizerHashKey.String(v)
+}
+
+// GenAIRetrieverTypeAttr is a value of genai.retriever.type. The set is
+// open: where no constant fits, convert any string.
+type GenAIRetrieverTypeAttr string
+
+// Known values of genai.retriever.type.
+const (
+	// GenAIRetrieverTypeDense: by nearness of embedding vectors.
+	GenAIRetrieverTypeDense GenAIRetrieverTypeAttr = "dense"
+	// GenAIRetrieverTypeSparse: by words.
+	GenAIRetrieverTypeSparse GenAIRetrieverTypeAttr = "sparse"
+	// GenAIRetrieverTypeHybrid: by both.
+	GenAIRetrieverTypeHybrid GenAIRetrieverTypeAttr = "hybrid"
+)
+
+// GenAIRetrieverType returns genai.retriever.type: how documents are
+// searched.
+func GenAIRetrieverType(v GenAIRetrieverTypeAttr) attribute.KeyValue {
+	return GenAIRetrieverTypeKey.String(string(v))
+}
+
+// GenAIRetrieverHitCount returns genai.retriever.hit_count: documents found.
+func GenAIRetrieverHitCount(v int) attribute.KeyValue {
+	return GenAIRetrieverHitCountKey.Int(v)
+}
+
+// GenAIRetrieverReranked returns genai.retriever.reranked: whether the
+// documents found were put into a new order.
+func GenAIRetrieverReranked(v bool) attribute.KeyValue {
+	return GenAIRetrieverRerankedKey.Bool(v)
+}
+
+// GenAIRetrieverQueryHash returns genai.retriever.query_hash: keyed hash of
+// the query, made like genai.prompt.hash.
+func GenAIRetrieverQueryHash(v string) attribute.KeyValue {
+	return GenAIRetrieverQueryHashKey.String(v)
+}
+
+// GenAIRAGChunkID returns genai.rag.chunk_id: identifier of the piece of a
+// document that was put into the prompt.
+func GenAIRAGChunkID(v string) attribute.KeyValue {
+	return GenAIRAGChunkIDKey.String(v)
+}
+
+// GenAIDecodingStrategy returns genai.decoding_strategy: how the engine
+// chooses tokens.
+func GenAIDecodingStrategy(v string) attribute.KeyValue {
+	return GenAIDecodingStrategyKey.String(v)
+}
+
+// GenAIBackendType returns genai.backend_type: software that runs the model.
+func GenAIBackendType(v string) attribute.KeyValue {
+	return GenAIBackendTypeKey.String(v)
+}
+
+// GenAITensorShape returns genai.tensor_shape: dimensions of the tensor that
+// a phase worked on.
+func GenAITensorShape(v ...int) attribute.KeyValue {
+	return GenAITensorShapeKey.IntSlice(v)
+}
+
+// GenAIContentType returns genai.content_type: media type of the request as
+// the model server received it.
+func GenAIContentType(v string) attribute.KeyValue {
+	return GenAIContentTypeKey.String(v)
+}
+
+// GenAITraceFlags returns genai.trace_flags: W3C trace flags as they
+// arrived, in hex, where a server may have changed them.
+func GenAITraceFlags(v string) attribute.KeyValue {
+	return GenAITraceFlagsKey.String(v)
+}
+
+// GenAIToolStatusAttr is a value of genai.tool.status. The set is open:
+// where no constant fits, convert any string.
+type GenAIToolStatusAttr string
+
+// Known values of genai.tool.status.
+const (
+	// GenAIToolStatusOK: it gave a result.
+	GenAIToolStatusOK GenAIToolStatusAttr = "ok"
+	// GenAIToolStatusError: it failed.
+	GenAIToolStatusError GenAIToolStatusAttr = "error"
+	// GenAIToolStatusTimeout: it took too long.
+	GenAIToolStatusTimeout GenAIToolStatusAttr = "timeout"
+	// GenAIToolStatusCancelled: nobody waited for it any more.
+	GenAIToolStatusCancelled GenAIToolStatusAttr = "cancelled"
+	// GenAIToolStatusDenied: it was not allowed.
+	GenAIToolStatusDenied GenAIToolStatusAttr = "denied"
+)
+
+// GenAIToolStatus returns genai.tool.status: how a tool call ended.
+func GenAIToolStatus(v GenAIToolStatusAttr) attribute.KeyValue {
+	return GenAIToolStatusKey.String(string(v))
+}
+
+// GenAIGuardrailOutcomeAttr is a value of genai.guardrail.outcome. The set
+// is open: where no constant fits, convert any string.
+type GenAIGuardrailOutcomeAttr string
+
+// Known values of genai.guardrail.outcome.
+const (
+	// GenAIGuardrailOutcomePass: nothing was found.
+	GenAIGuardrailOutcomePass GenAIGuardrailOutcomeAttr = "pass"
+	// GenAIGuardrailOutcomeBlock: the content was held back.
+	GenAIGuardrailOutcomeBlock GenAIGuardrailOutcomeAttr = "block"
+	// GenAIGuardrailOutcomeRedact: part of the content was removed.
+	GenAIGuardrailOutcomeRedact GenAIGuardrailOutcomeAttr = "redact"
+	// GenAIGuardrailOutcomeFlag: the content passed with a mark.
+	GenAIGuardrailOutcomeFlag GenAIGuardrailOutcomeAttr = "flag"
+)
+
+// GenAIGuardrailOutcome returns genai.guardrail.outcome: what a safety check
+// decided.
+func GenAIGuardrailOutcome(v GenAIGuardrailOutcomeAttr) attribute.KeyValue {
+	return GenAIGuardrailOutcomeKey.String(string(v))
+}
+
+// GenAIGuardrailRuleID returns genai.guardrail.rule_id: rule that decided.
+func GenAIGuardrailRuleID(v string) attribute.KeyValue {
+	return GenAIGuardrailRuleIDKey.String(v)
+}
+
+// GenAIGuardrailLabel returns genai.guardrail.label: category that the rule
+// stands for.
+func GenAIGuardrailLabel(v string) attribute.KeyValue {
+	return GenAIGuardrailLabelKey.String(v)
+}
+
+// GenAIPostprocessRulesHit returns genai.postprocess.rules_hit: rules that
+// changed the output.
+func GenAIPostprocessRulesHit(v ...string) attribute.KeyValue {
+	return GenAIPostprocessRulesHitKey.StringSlice(v)
+}
+
+// GenAIPostprocessFormatValid returns genai.postprocess.format_valid:
+// whether the output has the form that was asked for.
+func GenAIPostprocessFormatValid(v bool) attribute.KeyValue {
+	return GenAIPostprocessFormatValidKey.Bool(v)
+}
+
+// GenAIRefusalReason returns genai.refusal.reason: why the model or the
+// service refused to answer.
+func GenAIRefusalReason(v string) attribute.KeyValue {
+	return GenAIRefusalReasonKey.String(v)
+}
+
+// GenAISignalTypeAttr is a value of genai.signal.type. The set is open:
+// where no constant fits, convert any string.
+type GenAISignalTypeAttr string
+
+// Known values of genai.signal.type.
+const (
+	// GenAISignalTypeLogitEntropy: uncertainty of the next token.
+	GenAISignalTypeLogitEntropy GenAISignalTypeAttr = "logit_entropy"
+	// GenAISignalTypeConfidence: how sure the model is of its answer.
+	GenAISignalTypeConfidence GenAISignalTypeAttr = "confidence"
+	// GenAISignalTypeRewardScore: score of a reward model.
+	GenAISignalTypeRewardScore GenAISignalTypeAttr = "reward_score"
+	// GenAISignalTypeRejection: an answer that was thrown away.
+	GenAISignalTypeRejection GenAISignalTypeAttr = "rejection"
+	// GenAISignalTypeHallucination: a claim without ground.
+	GenAISignalTypeHallucination GenAISignalTypeAttr = "hallucination"
+	// GenAISignalTypeSafety: a breach of a safety rule.
+	GenAISignalTypeSafety GenAISignalTypeAttr = "safety"
+)
+
+// GenAISignalType returns genai.signal.type: what a signal about an output
+// measures.
+func GenAISignalType(v GenAISignalTypeAttr) attribute.KeyValue {
+	return GenAISignalTypeKey.String(string(v))
+}
+
+// GenAISignalValue returns genai.signal.value: value of the signal, in the
+// measure of its type.
+func GenAISignalValue(v float64) attribute.KeyValue {
+	return GenAISignalValueKey.Float64(v)
+}
+
+// GenAISignalSourceModel returns genai.signal.source_model: model that the
+// signal comes from.
+func GenAISignalSourceModel(v string) attribute.KeyValue {
+	return GenAISignalSourceModelKey.String(v)
+}
+
+// GenAISignalMetadata returns genai.signal.metadata: what else the source
+// says about the signal; it may quote the answer.
+func GenAISignalMetadata(v attribute.Value) attribute.KeyValue {
+	return attribute.KeyValue{Key: GenAISignalMetadataKey, Value: v}
+}
+
+// GenAISLOID returns genai.slo.id: service level objective that a signal is
+// about.
+func GenAISLOID(v string) attribute.KeyValue {
+	return GenAISLOIDKey.String(v)
+}
+
+// GenAISLOViolationLevelAttr is a value of genai.slo.violation_level. The
+// set is open: where no constant fits, convert any string.
+type GenAISLOViolationLevelAttr string
+
+// Known values of genai.slo.violation_level.
+const (
+	// GenAISLOViolationLevelWarning: it will be missed if this goes on.
+	GenAISLOViolationLevelWarning GenAISLOViolationLevelAttr = "warning"
+	// GenAISLOViolationLevelCritical: it is missed.
+	GenAISLOViolationLevelCritical GenAISLOViolationLevelAttr = "critical"
+)
+
+// GenAISLOViolationLevel returns genai.slo.violation_level: how badly an
+// objective is missed.
+func GenAISLOViolationLevel(v GenAISLOViolationLevelAttr) attribute.KeyValue {
+	return GenAISLOViolationLevelKey.String(string(v))
+}
+
+// GenAISLODurationDeviation returns genai.slo.duration_deviation: distance
+// of a duration from its usual mean, in standard deviations.
+func GenAISLODurationDeviation(v float64) attribute.KeyValue {
+	return GenAISLODurationDeviationKey.Float64(v)
+}
+
+// GenAIRootCauseAttr is a value of genai.root_cause. The set is open: where
+// no constant fits, convert any string.
+type GenAIRootCauseAttr string
+
+// Known values of genai.root_cause.
+const (
+	// GenAIRootCauseGPUMemoryContention: requests fight for device memory.
+	GenAIRootCauseGPUMemoryContention GenAIRootCauseAttr = "gpu_memory_contention"
+	// GenAIRootCausePreprocessBlocking: work on the input holds up the engine.
+	GenAIRootCausePreprocessBlocking GenAIRootCauseAttr = "preprocess_blocking"
+)
+
+// GenAIRootCause returns genai.root_cause: what a diagnosis holds to be the
+// cause.
+func GenAIRootCause(v GenAIRootCauseAttr) attribute.KeyValue {
+	return GenAIRootCauseKey.String(string(v))
 }
 
 // GenAISpanRoleAttr is a value of genai.span.role. The set is open: where no

@@ -4,7 +4,7 @@
 // scheduler and the KV cache.
 //
 // Each key is a constant and a function that takes a value of the right type.
-// The official keys are in package genaiconv.
+// The official keys are in packages genaiconv and mcpconv.
 //
 //	span.SetAttributes(
 //		semconv.GenAISpanRole(semconv.GenAISpanRolePrefill),
@@ -16,13 +16,24 @@
 //	))
 //
 //	ttft, err := semconv.NewGenAITimeToFirstToken(meter)
+//	ttft.Record(ctx, 0.35, ttft.AttrGenAIRequestModel("qwen2.5-7b-instruct"))
+//
+// The package also answers questions about any name, official, general, house,
+// another spelling or deprecated: its type and unit, what it stands for and
+// which attributes a span, a metric or an event should carry.
+//
+//	a, ok := semconv.Lookup("llm.prompt.tokens") // a.AliasOf is ai.tokens.input
+//	span, ok := semconv.LookupSpan("gen_ai.client.inference")
+//	keys := semconv.Suggest("gen_ai.usage.inputtokens")
 //
 // A name that ends in Ms takes milliseconds as float64; metrics of time are in
 // seconds. Enums are open: where no constant fits, convert any string.
 //
-// The words are generated from registry/house.yaml; its format is described in
-// internal/registrygen. The package never declares a key of the official
-// gen_ai namespace, never records anything by itself and never needs the SDK.
+// The words are generated from the files in registry; their format is described
+// in internal/registrygen, and docs/vocabulary.md lists them. The package never
+// declares a key of the official gen_ai namespace, never records anything by
+// itself and never needs the SDK. Its tables are data of the binary: nothing
+// runs when it is imported.
 package semconv
 
 //go:generate go run ./internal/registrygen

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/genaitrace/otelgenai/semconv"
@@ -43,9 +42,41 @@ func ExampleNewGenAITelemetryFaults() {
 		fmt.Println(err)
 		return
 	}
-	faults.Add(context.Background(), 1, metric.WithAttributes(
-		semconv.GenAIFault(semconv.GenAIFaultCount),
-	))
-	fmt.Println(semconv.GenAITelemetryFaultsName)
+	faults.Add(context.Background(), 1, semconv.GenAIFaultCount)
+	fmt.Println(faults.Name())
 	// Output: genai.telemetry.faults
+}
+
+// Any name that people write is found, with what it stands for here.
+func ExampleLookup() {
+	for _, key := range []attribute.Key{"llm.prompt.tokens", "gen_ai.system", "ai.response.delay_ms"} {
+		a, _ := semconv.Lookup(key)
+		target, _ := a.Target()
+		fmt.Println(a.Key, a.Type, "→", target, "×", a.Factor)
+	}
+	// Output:
+	// llm.prompt.tokens int → ai.tokens.input × 1
+	// gen_ai.system enum → gen_ai.provider.name × 1
+	// ai.response.delay_ms double → gen_ai.response.time_to_first_chunk × 0.001
+}
+
+func ExampleSuggest() {
+	fmt.Println(semconv.Suggest("gen_ai.usage.inputtokens")[0])
+	// Output: gen_ai.usage.input_tokens
+}
+
+func ExampleLookupSpan() {
+	span, _ := semconv.LookupSpan("gen_ai.client.inference")
+	for _, r := range span.Attributes {
+		if r.Level == semconv.LevelRequired {
+			fmt.Println(r.Key, "is required")
+		}
+		if r.Key == "error.type" {
+			fmt.Println(r.Key, "is required where", r.If)
+		}
+	}
+	// Output:
+	// gen_ai.operation.name is required
+	// gen_ai.provider.name is required
+	// error.type is required where the operation failed
 }

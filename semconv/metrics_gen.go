@@ -3,14 +3,31 @@
 package semconv
 
 import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/genaitrace/otelgenai/semconv/internal/measure"
 )
 
 // Names of the metrics.
 const (
-	GenAITimeToFirstTokenName = "genai.time_to_first_token"
-	GenAITelemetryFaultsName  = "genai.telemetry.faults"
+	GenAITimeToFirstTokenName   = "genai.time_to_first_token"
+	GenAIQueueWaitName          = "genai.queue.wait"
+	GenAIPrefillDurationName    = "genai.prefill.duration"
+	GenAIDecodeDurationName     = "genai.decode.duration"
+	GenAITokenRateName          = "genai.token.rate"
+	GenAITokensName             = "genai.tokens"
+	GenAITokenStallsName        = "genai.token.stalls"
+	GenAIActiveRequestsName     = "genai.active_requests"
+	GenAIBatchSizeName          = "genai.batch.size"
+	GenAIKVCacheHitRatioName    = "genai.kv_cache.hit_ratio"
+	GenAIEvaluationsName        = "genai.evaluations"
+	GenAIGuardrailDecisionsName = "genai.guardrail.decisions"
+	GenAISignalValuesName       = "genai.signal.values"
+	GenAITelemetryFaultsName    = "genai.telemetry.faults"
 )
 
 // GenAITimeToFirstTokenBuckets returns the bucket boundaries of
@@ -19,41 +36,1267 @@ func GenAITimeToFirstTokenBuckets() []float64 {
 	return []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 }
 
-// NewGenAITimeToFirstToken returns the instrument genai.time_to_first_token,
-// in s: arrival → first generated output, as a caller or a gateway sees it;
-// the process that runs the model records gen_ai.server.time_to_first_token.
+// GenAITimeToFirstToken is the instrument genai.time_to_first_token, in s:
+// arrival → first generated output, as a caller or a gateway sees it; the
+// process that runs the model records gen_ai.server.time_to_first_token.
 //
-// Unit: s. May carry: genai.span.role, gen_ai.operation.name,
+// Unit: s. Recommended: genai.span.role, gen_ai.operation.name,
 // gen_ai.provider.name, gen_ai.request.model, gen_ai.response.model,
 // server.address, server.port.
 //
-// Options in opts override the registry's. With a nil meter the instrument
-// records nothing.
-func NewGenAITimeToFirstToken(m metric.Meter, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+// The zero value records nothing.
+type GenAITimeToFirstToken struct {
+	metric.Float64Histogram
+}
+
+// NewGenAITimeToFirstToken makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewGenAITimeToFirstToken(m metric.Meter, opts ...metric.Float64HistogramOption) (GenAITimeToFirstToken, error) {
 	if m == nil {
-		return noop.Float64Histogram{}, nil
+		return GenAITimeToFirstToken{noop.Float64Histogram{}}, nil
 	}
-	return m.Float64Histogram(GenAITimeToFirstTokenName, append([]metric.Float64HistogramOption{
+	inst, err := m.Float64Histogram(GenAITimeToFirstTokenName, append([]metric.Float64HistogramOption{
 		metric.WithDescription("arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(GenAITimeToFirstTokenBuckets()...),
 	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return GenAITimeToFirstToken{inst}, err
 }
 
-// NewGenAITelemetryFaults returns the instrument genai.telemetry.faults:
-// inputs that telemetry dropped because they were wrong, and failures of
-// telemetry itself.
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAITimeToFirstToken) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "genai.time_to_first_token".
+func (GenAITimeToFirstToken) Name() string {
+	return GenAITimeToFirstTokenName
+}
+
+// Unit returns "s".
+func (GenAITimeToFirstToken) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (GenAITimeToFirstToken) Description() string {
+	return "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token"
+}
+
+// Record records value with the attributes given.
+func (m GenAITimeToFirstToken) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAITimeToFirstToken) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrGenAISpanRole returns genai.span.role, an optional attribute: what a
+// span stands for, whatever its name.
+func (GenAITimeToFirstToken) AttrGenAISpanRole(value GenAISpanRoleAttr) attribute.KeyValue {
+	return GenAISpanRole(value)
+}
+
+// AttrGenAIOperationName returns gen_ai.operation.name, an optional
+// attribute: what the model or agent was asked to do.
+func (GenAITimeToFirstToken) AttrGenAIOperationName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.operation.name").String(value)
+}
+
+// AttrGenAIProviderName returns gen_ai.provider.name, an optional attribute:
+// who serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (GenAITimeToFirstToken) AttrGenAIProviderName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.provider.name").String(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAITimeToFirstToken) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// AttrGenAIResponseModel returns gen_ai.response.model, an optional
+// attribute: model that answered, as the server names it.
+func (GenAITimeToFirstToken) AttrGenAIResponseModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.response.model").String(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (GenAITimeToFirstToken) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// AttrServerPort returns server.port, an optional attribute: port of the
+// server.
+func (GenAITimeToFirstToken) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// GenAIQueueWaitBuckets returns the bucket boundaries of genai.queue.wait,
+// in s. The slice is the caller's own.
+func GenAIQueueWaitBuckets() []float64 {
+	return []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
+}
+
+// GenAIQueueWait is the instrument genai.queue.wait, in s: arrival or
+// enqueue → taken by the scheduler.
 //
-// Unit: {fault}. May carry: genai.fault.
+// Unit: s. Recommended: gen_ai.operation.name, gen_ai.provider.name,
+// gen_ai.request.model. On request: ai.model.version, genai.quantization,
+// genai.user.tier, genai.prompt.length_bucket, ai.gpu.name.
 //
-// Options in opts override the registry's. With a nil meter the instrument
-// records nothing.
-func NewGenAITelemetryFaults(m metric.Meter, opts ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+// The zero value records nothing.
+type GenAIQueueWait struct {
+	metric.Float64Histogram
+}
+
+// NewGenAIQueueWait makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAIQueueWait(m metric.Meter, opts ...metric.Float64HistogramOption) (GenAIQueueWait, error) {
 	if m == nil {
-		return noop.Int64Counter{}, nil
+		return GenAIQueueWait{noop.Float64Histogram{}}, nil
 	}
-	return m.Int64Counter(GenAITelemetryFaultsName, append([]metric.Int64CounterOption{
+	inst, err := m.Float64Histogram(GenAIQueueWaitName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("arrival or enqueue → taken by the scheduler"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(GenAIQueueWaitBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return GenAIQueueWait{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIQueueWait) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "genai.queue.wait".
+func (GenAIQueueWait) Name() string {
+	return GenAIQueueWaitName
+}
+
+// Unit returns "s".
+func (GenAIQueueWait) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (GenAIQueueWait) Description() string {
+	return "arrival or enqueue → taken by the scheduler"
+}
+
+// Record records value with the attributes given.
+func (m GenAIQueueWait) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAIQueueWait) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrGenAIOperationName returns gen_ai.operation.name, an optional
+// attribute: what the model or agent was asked to do.
+func (GenAIQueueWait) AttrGenAIOperationName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.operation.name").String(value)
+}
+
+// AttrGenAIProviderName returns gen_ai.provider.name, an optional attribute:
+// who serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (GenAIQueueWait) AttrGenAIProviderName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.provider.name").String(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAIQueueWait) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// AttrAIModelVersion returns ai.model.version, an optional attribute:
+// version or revision of the model that runs, beside its name.
+func (GenAIQueueWait) AttrAIModelVersion(value string) attribute.KeyValue {
+	return AIModelVersion(value)
+}
+
+// AttrGenAIQuantization returns genai.quantization, an optional attribute:
+// number format of the model's weights.
+func (GenAIQueueWait) AttrGenAIQuantization(value string) attribute.KeyValue {
+	return GenAIQuantization(value)
+}
+
+// AttrGenAIUserTier returns genai.user.tier, an optional attribute: service
+// level of the user.
+func (GenAIQueueWait) AttrGenAIUserTier(value string) attribute.KeyValue {
+	return GenAIUserTier(value)
+}
+
+// AttrGenAIPromptLengthBucket returns genai.prompt.length_bucket, an
+// optional attribute: range that the prompt's length in tokens falls into.
+func (GenAIQueueWait) AttrGenAIPromptLengthBucket(value string) attribute.KeyValue {
+	return GenAIPromptLengthBucket(value)
+}
+
+// AttrAIGPUName returns ai.gpu.name, an optional attribute: model of the
+// device.
+func (GenAIQueueWait) AttrAIGPUName(value string) attribute.KeyValue {
+	return AIGPUName(value)
+}
+
+// GenAIPrefillDurationBuckets returns the bucket boundaries of
+// genai.prefill.duration, in s. The slice is the caller's own.
+func GenAIPrefillDurationBuckets() []float64 {
+	return []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
+}
+
+// GenAIPrefillDuration is the instrument genai.prefill.duration, in s: first
+// forward pass over the prompt starts → its last one ends.
+//
+// Unit: s. Recommended: gen_ai.operation.name, gen_ai.provider.name,
+// gen_ai.request.model. On request: ai.model.version, genai.quantization,
+// genai.user.tier, genai.prompt.length_bucket, ai.gpu.name.
+//
+// The zero value records nothing.
+type GenAIPrefillDuration struct {
+	metric.Float64Histogram
+}
+
+// NewGenAIPrefillDuration makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAIPrefillDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (GenAIPrefillDuration, error) {
+	if m == nil {
+		return GenAIPrefillDuration{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(GenAIPrefillDurationName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("first forward pass over the prompt starts → its last one ends"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(GenAIPrefillDurationBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return GenAIPrefillDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIPrefillDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "genai.prefill.duration".
+func (GenAIPrefillDuration) Name() string {
+	return GenAIPrefillDurationName
+}
+
+// Unit returns "s".
+func (GenAIPrefillDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (GenAIPrefillDuration) Description() string {
+	return "first forward pass over the prompt starts → its last one ends"
+}
+
+// Record records value with the attributes given.
+func (m GenAIPrefillDuration) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAIPrefillDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrGenAIOperationName returns gen_ai.operation.name, an optional
+// attribute: what the model or agent was asked to do.
+func (GenAIPrefillDuration) AttrGenAIOperationName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.operation.name").String(value)
+}
+
+// AttrGenAIProviderName returns gen_ai.provider.name, an optional attribute:
+// who serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (GenAIPrefillDuration) AttrGenAIProviderName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.provider.name").String(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAIPrefillDuration) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// AttrAIModelVersion returns ai.model.version, an optional attribute:
+// version or revision of the model that runs, beside its name.
+func (GenAIPrefillDuration) AttrAIModelVersion(value string) attribute.KeyValue {
+	return AIModelVersion(value)
+}
+
+// AttrGenAIQuantization returns genai.quantization, an optional attribute:
+// number format of the model's weights.
+func (GenAIPrefillDuration) AttrGenAIQuantization(value string) attribute.KeyValue {
+	return GenAIQuantization(value)
+}
+
+// AttrGenAIUserTier returns genai.user.tier, an optional attribute: service
+// level of the user.
+func (GenAIPrefillDuration) AttrGenAIUserTier(value string) attribute.KeyValue {
+	return GenAIUserTier(value)
+}
+
+// AttrGenAIPromptLengthBucket returns genai.prompt.length_bucket, an
+// optional attribute: range that the prompt's length in tokens falls into.
+func (GenAIPrefillDuration) AttrGenAIPromptLengthBucket(value string) attribute.KeyValue {
+	return GenAIPromptLengthBucket(value)
+}
+
+// AttrAIGPUName returns ai.gpu.name, an optional attribute: model of the
+// device.
+func (GenAIPrefillDuration) AttrAIGPUName(value string) attribute.KeyValue {
+	return AIGPUName(value)
+}
+
+// GenAIDecodeDurationBuckets returns the bucket boundaries of
+// genai.decode.duration, in s. The slice is the caller's own.
+func GenAIDecodeDurationBuckets() []float64 {
+	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+}
+
+// GenAIDecodeDuration is the instrument genai.decode.duration, in s: decode
+// starts → decode ends.
+//
+// Unit: s. Recommended: gen_ai.operation.name, gen_ai.provider.name,
+// gen_ai.request.model. On request: ai.model.version, genai.quantization,
+// genai.user.tier, genai.prompt.length_bucket, ai.gpu.name.
+//
+// The zero value records nothing.
+type GenAIDecodeDuration struct {
+	metric.Float64Histogram
+}
+
+// NewGenAIDecodeDuration makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAIDecodeDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (GenAIDecodeDuration, error) {
+	if m == nil {
+		return GenAIDecodeDuration{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(GenAIDecodeDurationName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("decode starts → decode ends"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(GenAIDecodeDurationBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return GenAIDecodeDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIDecodeDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "genai.decode.duration".
+func (GenAIDecodeDuration) Name() string {
+	return GenAIDecodeDurationName
+}
+
+// Unit returns "s".
+func (GenAIDecodeDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (GenAIDecodeDuration) Description() string {
+	return "decode starts → decode ends"
+}
+
+// Record records value with the attributes given.
+func (m GenAIDecodeDuration) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAIDecodeDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrGenAIOperationName returns gen_ai.operation.name, an optional
+// attribute: what the model or agent was asked to do.
+func (GenAIDecodeDuration) AttrGenAIOperationName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.operation.name").String(value)
+}
+
+// AttrGenAIProviderName returns gen_ai.provider.name, an optional attribute:
+// who serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (GenAIDecodeDuration) AttrGenAIProviderName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.provider.name").String(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAIDecodeDuration) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// AttrAIModelVersion returns ai.model.version, an optional attribute:
+// version or revision of the model that runs, beside its name.
+func (GenAIDecodeDuration) AttrAIModelVersion(value string) attribute.KeyValue {
+	return AIModelVersion(value)
+}
+
+// AttrGenAIQuantization returns genai.quantization, an optional attribute:
+// number format of the model's weights.
+func (GenAIDecodeDuration) AttrGenAIQuantization(value string) attribute.KeyValue {
+	return GenAIQuantization(value)
+}
+
+// AttrGenAIUserTier returns genai.user.tier, an optional attribute: service
+// level of the user.
+func (GenAIDecodeDuration) AttrGenAIUserTier(value string) attribute.KeyValue {
+	return GenAIUserTier(value)
+}
+
+// AttrGenAIPromptLengthBucket returns genai.prompt.length_bucket, an
+// optional attribute: range that the prompt's length in tokens falls into.
+func (GenAIDecodeDuration) AttrGenAIPromptLengthBucket(value string) attribute.KeyValue {
+	return GenAIPromptLengthBucket(value)
+}
+
+// AttrAIGPUName returns ai.gpu.name, an optional attribute: model of the
+// device.
+func (GenAIDecodeDuration) AttrAIGPUName(value string) attribute.KeyValue {
+	return AIGPUName(value)
+}
+
+// GenAITokenRateBuckets returns the bucket boundaries of genai.token.rate.
+// The slice is the caller's own.
+func GenAITokenRateBuckets() []float64 {
+	return []float64{1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000}
+}
+
+// GenAITokenRate is the instrument genai.token.rate: generated tokens a
+// second of one request, from the first token to the last.
+//
+// Unit: {token}/s. Recommended: gen_ai.operation.name, gen_ai.provider.name,
+// gen_ai.request.model. On request: ai.model.version, genai.quantization,
+// genai.user.tier, genai.prompt.length_bucket, ai.gpu.name.
+//
+// The zero value records nothing.
+type GenAITokenRate struct {
+	metric.Float64Histogram
+}
+
+// NewGenAITokenRate makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAITokenRate(m metric.Meter, opts ...metric.Float64HistogramOption) (GenAITokenRate, error) {
+	if m == nil {
+		return GenAITokenRate{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(GenAITokenRateName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("generated tokens a second of one request, from the first token to the last"),
+		metric.WithUnit("{token}/s"),
+		metric.WithExplicitBucketBoundaries(GenAITokenRateBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return GenAITokenRate{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAITokenRate) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "genai.token.rate".
+func (GenAITokenRate) Name() string {
+	return GenAITokenRateName
+}
+
+// Unit returns "{token}/s".
+func (GenAITokenRate) Unit() string {
+	return "{token}/s"
+}
+
+// Description returns what the instrument measures.
+func (GenAITokenRate) Description() string {
+	return "generated tokens a second of one request, from the first token to the last"
+}
+
+// Record records value with the attributes given.
+func (m GenAITokenRate) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAITokenRate) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrGenAIOperationName returns gen_ai.operation.name, an optional
+// attribute: what the model or agent was asked to do.
+func (GenAITokenRate) AttrGenAIOperationName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.operation.name").String(value)
+}
+
+// AttrGenAIProviderName returns gen_ai.provider.name, an optional attribute:
+// who serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (GenAITokenRate) AttrGenAIProviderName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.provider.name").String(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAITokenRate) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// AttrAIModelVersion returns ai.model.version, an optional attribute:
+// version or revision of the model that runs, beside its name.
+func (GenAITokenRate) AttrAIModelVersion(value string) attribute.KeyValue {
+	return AIModelVersion(value)
+}
+
+// AttrGenAIQuantization returns genai.quantization, an optional attribute:
+// number format of the model's weights.
+func (GenAITokenRate) AttrGenAIQuantization(value string) attribute.KeyValue {
+	return GenAIQuantization(value)
+}
+
+// AttrGenAIUserTier returns genai.user.tier, an optional attribute: service
+// level of the user.
+func (GenAITokenRate) AttrGenAIUserTier(value string) attribute.KeyValue {
+	return GenAIUserTier(value)
+}
+
+// AttrGenAIPromptLengthBucket returns genai.prompt.length_bucket, an
+// optional attribute: range that the prompt's length in tokens falls into.
+func (GenAITokenRate) AttrGenAIPromptLengthBucket(value string) attribute.KeyValue {
+	return GenAIPromptLengthBucket(value)
+}
+
+// AttrAIGPUName returns ai.gpu.name, an optional attribute: model of the
+// device.
+func (GenAITokenRate) AttrAIGPUName(value string) attribute.KeyValue {
+	return AIGPUName(value)
+}
+
+// GenAITokens is the instrument genai.tokens: tokens read and generated in
+// the process that runs the model.
+//
+// Unit: {token}. Required: genai.token.direction. Recommended:
+// gen_ai.operation.name, gen_ai.provider.name, gen_ai.request.model. On
+// request: ai.model.version, genai.quantization, genai.user.tier,
+// genai.prompt.length_bucket, ai.gpu.name.
+//
+// The zero value records nothing.
+type GenAITokens struct {
+	metric.Int64Counter
+}
+
+// NewGenAITokens makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAITokens(m metric.Meter, opts ...metric.Int64CounterOption) (GenAITokens, error) {
+	if m == nil {
+		return GenAITokens{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAITokensName, append([]metric.Int64CounterOption{
+		metric.WithDescription("tokens read and generated in the process that runs the model"),
+		metric.WithUnit("{token}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAITokens{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAITokens) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.tokens".
+func (GenAITokens) Name() string {
+	return GenAITokensName
+}
+
+// Unit returns "{token}".
+func (GenAITokens) Unit() string {
+	return "{token}"
+}
+
+// Description returns what the instrument measures.
+func (GenAITokens) Description() string {
+	return "tokens read and generated in the process that runs the model"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAITokens) Add(ctx context.Context, value int64, tokenDirection GenAITokenDirectionAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAITokenDirection(tokenDirection))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAITokens) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrGenAIOperationName returns gen_ai.operation.name, an optional
+// attribute: what the model or agent was asked to do.
+func (GenAITokens) AttrGenAIOperationName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.operation.name").String(value)
+}
+
+// AttrGenAIProviderName returns gen_ai.provider.name, an optional attribute:
+// who serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (GenAITokens) AttrGenAIProviderName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.provider.name").String(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAITokens) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// AttrAIModelVersion returns ai.model.version, an optional attribute:
+// version or revision of the model that runs, beside its name.
+func (GenAITokens) AttrAIModelVersion(value string) attribute.KeyValue {
+	return AIModelVersion(value)
+}
+
+// AttrGenAIQuantization returns genai.quantization, an optional attribute:
+// number format of the model's weights.
+func (GenAITokens) AttrGenAIQuantization(value string) attribute.KeyValue {
+	return GenAIQuantization(value)
+}
+
+// AttrGenAIUserTier returns genai.user.tier, an optional attribute: service
+// level of the user.
+func (GenAITokens) AttrGenAIUserTier(value string) attribute.KeyValue {
+	return GenAIUserTier(value)
+}
+
+// AttrGenAIPromptLengthBucket returns genai.prompt.length_bucket, an
+// optional attribute: range that the prompt's length in tokens falls into.
+func (GenAITokens) AttrGenAIPromptLengthBucket(value string) attribute.KeyValue {
+	return GenAIPromptLengthBucket(value)
+}
+
+// AttrAIGPUName returns ai.gpu.name, an optional attribute: model of the
+// device.
+func (GenAITokens) AttrAIGPUName(value string) attribute.KeyValue {
+	return AIGPUName(value)
+}
+
+// GenAITokenStalls is the instrument genai.token.stalls: pauses between two
+// tokens that were longer than the stall threshold.
+//
+// Unit: {stall}. Recommended: gen_ai.operation.name, gen_ai.provider.name,
+// gen_ai.request.model. On request: ai.model.version, genai.quantization,
+// genai.user.tier, genai.prompt.length_bucket, ai.gpu.name.
+//
+// The zero value records nothing.
+type GenAITokenStalls struct {
+	metric.Int64Counter
+}
+
+// NewGenAITokenStalls makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAITokenStalls(m metric.Meter, opts ...metric.Int64CounterOption) (GenAITokenStalls, error) {
+	if m == nil {
+		return GenAITokenStalls{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAITokenStallsName, append([]metric.Int64CounterOption{
+		metric.WithDescription("pauses between two tokens that were longer than the stall threshold"),
+		metric.WithUnit("{stall}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAITokenStalls{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAITokenStalls) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.token.stalls".
+func (GenAITokenStalls) Name() string {
+	return GenAITokenStallsName
+}
+
+// Unit returns "{stall}".
+func (GenAITokenStalls) Unit() string {
+	return "{stall}"
+}
+
+// Description returns what the instrument measures.
+func (GenAITokenStalls) Description() string {
+	return "pauses between two tokens that were longer than the stall threshold"
+}
+
+// Add adds value with the attributes given.
+func (m GenAITokenStalls) Add(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs)
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAITokenStalls) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrGenAIOperationName returns gen_ai.operation.name, an optional
+// attribute: what the model or agent was asked to do.
+func (GenAITokenStalls) AttrGenAIOperationName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.operation.name").String(value)
+}
+
+// AttrGenAIProviderName returns gen_ai.provider.name, an optional attribute:
+// who serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (GenAITokenStalls) AttrGenAIProviderName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.provider.name").String(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAITokenStalls) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// AttrAIModelVersion returns ai.model.version, an optional attribute:
+// version or revision of the model that runs, beside its name.
+func (GenAITokenStalls) AttrAIModelVersion(value string) attribute.KeyValue {
+	return AIModelVersion(value)
+}
+
+// AttrGenAIQuantization returns genai.quantization, an optional attribute:
+// number format of the model's weights.
+func (GenAITokenStalls) AttrGenAIQuantization(value string) attribute.KeyValue {
+	return GenAIQuantization(value)
+}
+
+// AttrGenAIUserTier returns genai.user.tier, an optional attribute: service
+// level of the user.
+func (GenAITokenStalls) AttrGenAIUserTier(value string) attribute.KeyValue {
+	return GenAIUserTier(value)
+}
+
+// AttrGenAIPromptLengthBucket returns genai.prompt.length_bucket, an
+// optional attribute: range that the prompt's length in tokens falls into.
+func (GenAITokenStalls) AttrGenAIPromptLengthBucket(value string) attribute.KeyValue {
+	return GenAIPromptLengthBucket(value)
+}
+
+// AttrAIGPUName returns ai.gpu.name, an optional attribute: model of the
+// device.
+func (GenAITokenStalls) AttrAIGPUName(value string) attribute.KeyValue {
+	return AIGPUName(value)
+}
+
+// GenAIActiveRequests is the instrument genai.active_requests: requests
+// under way.
+//
+// Unit: {request}. Recommended: genai.span.role, gen_ai.operation.name,
+// gen_ai.provider.name, gen_ai.request.model.
+//
+// The zero value records nothing.
+type GenAIActiveRequests struct {
+	metric.Int64UpDownCounter
+}
+
+// NewGenAIActiveRequests makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAIActiveRequests(m metric.Meter, opts ...metric.Int64UpDownCounterOption) (GenAIActiveRequests, error) {
+	if m == nil {
+		return GenAIActiveRequests{noop.Int64UpDownCounter{}}, nil
+	}
+	inst, err := m.Int64UpDownCounter(GenAIActiveRequestsName, append([]metric.Int64UpDownCounterOption{
+		metric.WithDescription("requests under way"),
+		metric.WithUnit("{request}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64UpDownCounter{}
+	}
+	return GenAIActiveRequests{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIActiveRequests) Inst() metric.Int64UpDownCounter {
+	return m.Int64UpDownCounter
+}
+
+// Name returns "genai.active_requests".
+func (GenAIActiveRequests) Name() string {
+	return GenAIActiveRequestsName
+}
+
+// Unit returns "{request}".
+func (GenAIActiveRequests) Unit() string {
+	return "{request}"
+}
+
+// Description returns what the instrument measures.
+func (GenAIActiveRequests) Description() string {
+	return "requests under way"
+}
+
+// Add adds value with the attributes given.
+func (m GenAIActiveRequests) Add(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64UpDownCounter, value, attrs)
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAIActiveRequests) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64UpDownCounter, value, set)
+}
+
+// AttrGenAISpanRole returns genai.span.role, an optional attribute: what a
+// span stands for, whatever its name.
+func (GenAIActiveRequests) AttrGenAISpanRole(value GenAISpanRoleAttr) attribute.KeyValue {
+	return GenAISpanRole(value)
+}
+
+// AttrGenAIOperationName returns gen_ai.operation.name, an optional
+// attribute: what the model or agent was asked to do.
+func (GenAIActiveRequests) AttrGenAIOperationName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.operation.name").String(value)
+}
+
+// AttrGenAIProviderName returns gen_ai.provider.name, an optional attribute:
+// who serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (GenAIActiveRequests) AttrGenAIProviderName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.provider.name").String(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAIActiveRequests) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// GenAIBatchSizeBuckets returns the bucket boundaries of genai.batch.size.
+// The slice is the caller's own.
+func GenAIBatchSizeBuckets() []float64 {
+	return []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
+}
+
+// GenAIBatchSize is the instrument genai.batch.size: requests that share one
+// batch.
+//
+// Unit: {request}. Recommended: gen_ai.request.model.
+//
+// The zero value records nothing.
+type GenAIBatchSize struct {
+	metric.Int64Histogram
+}
+
+// NewGenAIBatchSize makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAIBatchSize(m metric.Meter, opts ...metric.Int64HistogramOption) (GenAIBatchSize, error) {
+	if m == nil {
+		return GenAIBatchSize{noop.Int64Histogram{}}, nil
+	}
+	inst, err := m.Int64Histogram(GenAIBatchSizeName, append([]metric.Int64HistogramOption{
+		metric.WithDescription("requests that share one batch"),
+		metric.WithUnit("{request}"),
+		metric.WithExplicitBucketBoundaries(GenAIBatchSizeBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Histogram{}
+	}
+	return GenAIBatchSize{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIBatchSize) Inst() metric.Int64Histogram {
+	return m.Int64Histogram
+}
+
+// Name returns "genai.batch.size".
+func (GenAIBatchSize) Name() string {
+	return GenAIBatchSizeName
+}
+
+// Unit returns "{request}".
+func (GenAIBatchSize) Unit() string {
+	return "{request}"
+}
+
+// Description returns what the instrument measures.
+func (GenAIBatchSize) Description() string {
+	return "requests that share one batch"
+}
+
+// Record records value with the attributes given.
+func (m GenAIBatchSize) Record(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Record[int64](ctx, m.Int64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAIBatchSize) RecordSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.RecordSet[int64](ctx, m.Int64Histogram, value, set)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAIBatchSize) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// GenAIKVCacheHitRatioBuckets returns the bucket boundaries of
+// genai.kv_cache.hit_ratio. The slice is the caller's own.
+func GenAIKVCacheHitRatioBuckets() []float64 {
+	return []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
+}
+
+// GenAIKVCacheHitRatio is the instrument genai.kv_cache.hit_ratio: share of
+// the prompt that was found in the KV cache, from 0 to 1.
+//
+// Unit: 1. Recommended: gen_ai.request.model.
+//
+// The zero value records nothing.
+type GenAIKVCacheHitRatio struct {
+	metric.Float64Histogram
+}
+
+// NewGenAIKVCacheHitRatio makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAIKVCacheHitRatio(m metric.Meter, opts ...metric.Float64HistogramOption) (GenAIKVCacheHitRatio, error) {
+	if m == nil {
+		return GenAIKVCacheHitRatio{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(GenAIKVCacheHitRatioName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("share of the prompt that was found in the KV cache, from 0 to 1"),
+		metric.WithUnit("1"),
+		metric.WithExplicitBucketBoundaries(GenAIKVCacheHitRatioBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return GenAIKVCacheHitRatio{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIKVCacheHitRatio) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "genai.kv_cache.hit_ratio".
+func (GenAIKVCacheHitRatio) Name() string {
+	return GenAIKVCacheHitRatioName
+}
+
+// Unit returns "1".
+func (GenAIKVCacheHitRatio) Unit() string {
+	return "1"
+}
+
+// Description returns what the instrument measures.
+func (GenAIKVCacheHitRatio) Description() string {
+	return "share of the prompt that was found in the KV cache, from 0 to 1"
+}
+
+// Record records value with the attributes given.
+func (m GenAIKVCacheHitRatio) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAIKVCacheHitRatio) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAIKVCacheHitRatio) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// GenAIEvaluations is the instrument genai.evaluations: judgements about
+// outputs.
+//
+// Unit: {evaluation}. Required: gen_ai.evaluation.name. Recommended:
+// gen_ai.evaluation.score.label, gen_ai.request.model.
+//
+// The zero value records nothing.
+type GenAIEvaluations struct {
+	metric.Int64Counter
+}
+
+// NewGenAIEvaluations makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAIEvaluations(m metric.Meter, opts ...metric.Int64CounterOption) (GenAIEvaluations, error) {
+	if m == nil {
+		return GenAIEvaluations{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAIEvaluationsName, append([]metric.Int64CounterOption{
+		metric.WithDescription("judgements about outputs"),
+		metric.WithUnit("{evaluation}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAIEvaluations{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIEvaluations) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.evaluations".
+func (GenAIEvaluations) Name() string {
+	return GenAIEvaluationsName
+}
+
+// Unit returns "{evaluation}".
+func (GenAIEvaluations) Unit() string {
+	return "{evaluation}"
+}
+
+// Description returns what the instrument measures.
+func (GenAIEvaluations) Description() string {
+	return "judgements about outputs"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAIEvaluations) Add(ctx context.Context, value int64, evaluationName string, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, attribute.Key("gen_ai.evaluation.name").String(evaluationName))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAIEvaluations) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrGenAIEvaluationScoreLabel returns gen_ai.evaluation.score.label, an
+// optional attribute: the judgement as a word of a small set.
+func (GenAIEvaluations) AttrGenAIEvaluationScoreLabel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.evaluation.score.label").String(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAIEvaluations) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// GenAIGuardrailDecisions is the instrument genai.guardrail.decisions:
+// decisions of safety checks.
+//
+// Unit: {decision}. Required: genai.guardrail.outcome. Recommended:
+// genai.guardrail.rule_id, genai.guardrail.label.
+//
+// The zero value records nothing.
+type GenAIGuardrailDecisions struct {
+	metric.Int64Counter
+}
+
+// NewGenAIGuardrailDecisions makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewGenAIGuardrailDecisions(m metric.Meter, opts ...metric.Int64CounterOption) (GenAIGuardrailDecisions, error) {
+	if m == nil {
+		return GenAIGuardrailDecisions{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAIGuardrailDecisionsName, append([]metric.Int64CounterOption{
+		metric.WithDescription("decisions of safety checks"),
+		metric.WithUnit("{decision}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAIGuardrailDecisions{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIGuardrailDecisions) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.guardrail.decisions".
+func (GenAIGuardrailDecisions) Name() string {
+	return GenAIGuardrailDecisionsName
+}
+
+// Unit returns "{decision}".
+func (GenAIGuardrailDecisions) Unit() string {
+	return "{decision}"
+}
+
+// Description returns what the instrument measures.
+func (GenAIGuardrailDecisions) Description() string {
+	return "decisions of safety checks"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAIGuardrailDecisions) Add(ctx context.Context, value int64, guardrailOutcome GenAIGuardrailOutcomeAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAIGuardrailOutcome(guardrailOutcome))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAIGuardrailDecisions) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrGenAIGuardrailRuleID returns genai.guardrail.rule_id, an optional
+// attribute: rule that decided.
+func (GenAIGuardrailDecisions) AttrGenAIGuardrailRuleID(value string) attribute.KeyValue {
+	return GenAIGuardrailRuleID(value)
+}
+
+// AttrGenAIGuardrailLabel returns genai.guardrail.label, an optional
+// attribute: category that the rule stands for.
+func (GenAIGuardrailDecisions) AttrGenAIGuardrailLabel(value string) attribute.KeyValue {
+	return GenAIGuardrailLabel(value)
+}
+
+// GenAISignalValuesBuckets returns the bucket boundaries of
+// genai.signal.values. The slice is the caller's own.
+func GenAISignalValuesBuckets() []float64 {
+	return []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}
+}
+
+// GenAISignalValues is the instrument genai.signal.values: values of signals
+// about outputs, in the measure of their type.
+//
+// Unit: 1. Required: genai.signal.type. Recommended:
+// genai.signal.source_model, gen_ai.request.model.
+//
+// The zero value records nothing.
+type GenAISignalValues struct {
+	metric.Float64Histogram
+}
+
+// NewGenAISignalValues makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAISignalValues(m metric.Meter, opts ...metric.Float64HistogramOption) (GenAISignalValues, error) {
+	if m == nil {
+		return GenAISignalValues{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(GenAISignalValuesName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("values of signals about outputs, in the measure of their type"),
+		metric.WithUnit("1"),
+		metric.WithExplicitBucketBoundaries(GenAISignalValuesBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return GenAISignalValues{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISignalValues) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "genai.signal.values".
+func (GenAISignalValues) Name() string {
+	return GenAISignalValuesName
+}
+
+// Unit returns "1".
+func (GenAISignalValues) Unit() string {
+	return "1"
+}
+
+// Description returns what the instrument measures.
+func (GenAISignalValues) Description() string {
+	return "values of signals about outputs, in the measure of their type"
+}
+
+// Record records value with the required attributes and attrs.
+func (m GenAISignalValues) Record(ctx context.Context, value float64, signalType GenAISignalTypeAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, GenAISignalType(signalType))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAISignalValues) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrGenAISignalSourceModel returns genai.signal.source_model, an optional
+// attribute: model that the signal comes from.
+func (GenAISignalValues) AttrGenAISignalSourceModel(value string) attribute.KeyValue {
+	return GenAISignalSourceModel(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAISignalValues) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// GenAITelemetryFaults is the instrument genai.telemetry.faults: inputs that
+// telemetry dropped because they were wrong, and failures of telemetry
+// itself.
+//
+// Unit: {fault}. Required: genai.fault.
+//
+// The zero value records nothing.
+type GenAITelemetryFaults struct {
+	metric.Int64Counter
+}
+
+// NewGenAITelemetryFaults makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAITelemetryFaults(m metric.Meter, opts ...metric.Int64CounterOption) (GenAITelemetryFaults, error) {
+	if m == nil {
+		return GenAITelemetryFaults{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAITelemetryFaultsName, append([]metric.Int64CounterOption{
 		metric.WithDescription("inputs that telemetry dropped because they were wrong, and failures of telemetry itself"),
 		metric.WithUnit("{fault}"),
 	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAITelemetryFaults{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAITelemetryFaults) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.telemetry.faults".
+func (GenAITelemetryFaults) Name() string {
+	return GenAITelemetryFaultsName
+}
+
+// Unit returns "{fault}".
+func (GenAITelemetryFaults) Unit() string {
+	return "{fault}"
+}
+
+// Description returns what the instrument measures.
+func (GenAITelemetryFaults) Description() string {
+	return "inputs that telemetry dropped because they were wrong, and failures of telemetry itself"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAITelemetryFaults) Add(ctx context.Context, value int64, fault GenAIFaultAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAIFault(fault))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAITelemetryFaults) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
 }

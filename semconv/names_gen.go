@@ -2,7 +2,7 @@
 
 package semconv
 
-// Names of span events.
+// Names of events.
 const (
 	// EventFirstToken: the first generated output left for the stream; carries
 	// llm.ttft_ms.
@@ -10,13 +10,38 @@ const (
 	// EventPhaseTransition: one phase of the engine gave way to the next;
 	// carries genai.phase.
 	EventPhaseTransition = "phase.transition"
+	// EventTokenStall: a pause between two tokens was longer than the stall
+	// threshold; carries genai.stall.duration_ms.
+	EventTokenStall = "token_stall"
 	// EventEarlyStop: generation stopped before its natural end; carries
 	// genai.early_stop.reason.
 	EventEarlyStop = "early_stop"
+	// EventContentBlocked: a safety rule held back what was generated; carries
+	// genai.guardrail.rule_id.
+	EventContentBlocked = "content_blocked"
+	// EventGenAISignal: one measurement about an output that is no evaluation.
+	EventGenAISignal = "genai.signal"
 )
 
-// Names of spans.
+// Types of spans; the type of a span of the house is its name.
 const (
+	// SpanGatewayRequest: one request as the gateway sees it, from arrival to
+	// the last byte; genai.span.role is gateway.
+	SpanGatewayRequest = "gateway.request"
+	// SpanAuthValidateToken: the gateway checks who calls; genai.span.role is
+	// auth.
+	SpanAuthValidateToken = "auth.validate_token"
+	// SpanGatewayRoute: the gateway chooses a backend; genai.span.role is route.
+	SpanGatewayRoute = "gateway.route"
+	// SpanGatewayRatelimit: the gateway holds the request back for a rate limit;
+	// genai.span.role is ratelimit.
+	SpanGatewayRatelimit = "gateway.ratelimit"
+	// SpanGatewayCache: look-up in a cache of answers or prompts;
+	// genai.span.role is cache.
+	SpanGatewayCache = "gateway.cache"
+	// SpanPromptRender: a prompt template is filled; genai.span.role is
+	// template.
+	SpanPromptRender = "prompt.render"
 	// SpanQueueWait: the request waits for the scheduler; genai.span.role is
 	// queue.
 	SpanQueueWait = "queue.wait"
@@ -35,9 +60,55 @@ const (
 	// SpanInferencePrefill: forward passes over the prompt; genai.span.role is
 	// prefill.
 	SpanInferencePrefill = "inference.prefill"
+	// SpanModelForward: one forward pass; genai.span.role is forward.
+	SpanModelForward = "model.forward"
 	// SpanInferenceDecode: token by token generation; genai.span.role is decode.
 	SpanInferenceDecode = "inference.decode"
+	// SpanDeviceKernel: one device kernel or layer; genai.span.role is kernel.
+	SpanDeviceKernel = "device.kernel"
 	// SpanInferencePostprocess: work on the output after the model;
 	// genai.span.role is postprocess.
 	SpanInferencePostprocess = "inference.postprocess"
+	// SpanInferenceBatch: one batch of requests; it links to them and they to
+	// it; genai.span.role is batch.
+	SpanInferenceBatch = "inference.batch"
+	// SpanRAGRerank: documents found are put into a new order; genai.span.role
+	// is rerank.
+	SpanRAGRerank = "rag.rerank"
+	// SpanGuardrailCheck: a safety check of input or output; genai.span.role is
+	// guardrail.
+	SpanGuardrailCheck = "guardrail.check"
+	// SpanEvaluationRun: output is judged; genai.span.role is evaluation.
+	SpanEvaluationRun = "evaluation.run"
+)
+
+// Names of headers.
+const (
+	// HeaderTraceparent: W3C trace context.
+	HeaderTraceparent = "traceparent"
+	// HeaderTracestate: W3C trace context, members of vendors.
+	HeaderTracestate = "tracestate"
+	// HeaderBaggage: W3C baggage.
+	HeaderBaggage = "baggage"
+	// HeaderTraceID: 32 hex digits of the trace; stands for traceparent.
+	HeaderTraceID = "trace-id"
+	// HeaderSpanID: 16 hex digits of the sender's span; stands for traceparent.
+	HeaderSpanID = "span-id"
+	// HeaderParentSpanID: 16 hex digits of the sender's parent; W3C has no place
+	// for it, since the receiver's parent is the sender; stands for traceparent.
+	HeaderParentSpanID = "parent-span-id"
+	// HeaderXTraceID: trace in frames of a WebSocket, as 32 hex digits or 16
+	// bytes; stands for traceparent.
+	HeaderXTraceID = "x-trace-id"
+	// HeaderGRPCTraceBin: binary trace context in gRPC metadata; stands for
+	// traceparent.
+	HeaderGRPCTraceBin = "grpc-trace-bin"
+	// HeaderUberTraceID: trace context of Jaeger clients; stands for
+	// traceparent.
+	HeaderUberTraceID = "uber-trace-id"
+	// HeaderJaegerTraceID: trace as some Jaeger gateways pass it through; stands
+	// for traceparent.
+	HeaderJaegerTraceID = "TRACE_ID"
+	// HeaderPromptTrace: chain of prompts as JSON; stands for baggage.
+	HeaderPromptTrace = "X-Prompt-Trace"
 )

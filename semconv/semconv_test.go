@@ -44,7 +44,7 @@ func TestMetricsHaveTheirUnitAndBuckets(t *testing.T) {
 	ttft.Record(t.Context(), 0.35)
 	faults, err := semconv.NewGenAITelemetryFaults(meter)
 	require.NoError(t, err)
-	faults.Add(t.Context(), 2)
+	faults.Add(t.Context(), 2, semconv.GenAIFaultCount)
 
 	var got metricdata.ResourceMetrics
 	require.NoError(t, reader.Collect(t.Context(), &got))
@@ -74,5 +74,5 @@ func TestNilMeterRecordsNothing(t *testing.T) {
 
 	faults, err := semconv.NewGenAITelemetryFaults(none)
 	require.NoError(t, err)
-	faults.Add(t.Context(), 1)
+	faults.Add(t.Context(), 1, semconv.GenAIFaultCount)
 }

@@ -261,7 +261,8 @@ func BenchmarkStreamInMemory500(b *testing.B) {
 			genaiconv.OperationName(genaiconv.OperationNameChat),
 			genaiconv.ProviderName(genaiconv.ProviderNameOpenAI),
 			genaiconv.RequestModel("gpt-fx")))}
-		h.perChunk, _ = genaiconv.NewClientInferenceTimePerOutputChunk(mp.Meter("bench"))
+		perChunk, _ := genaiconv.NewClientInferenceTimePerOutputChunk(mp.Meter("bench"))
+		h.perChunk = perChunk.Inst()
 		benchStream(b, h, url)
 	})
 	b.Run("otelgenainoperchunk", func(b *testing.B) {

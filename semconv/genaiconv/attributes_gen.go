@@ -32,17 +32,17 @@ const (
 	// Samplers read it: give it when the span starts.
 	RequestModelKey = attribute.Key("gen_ai.request.model")
 
-	// RequestStreamKey is gen_ai.request.stream: whether the request asks for a
-	// streamed response; absent means no.
-	//
-	// Type: boolean. Stability: development.
-	RequestStreamKey = attribute.Key("gen_ai.request.stream")
-
 	// RequestMaxTokensKey is gen_ai.request.max_tokens: largest number of tokens
 	// that the model may generate.
 	//
 	// Type: int. Unit: {token}. Example: 512. Stability: development.
 	RequestMaxTokensKey = attribute.Key("gen_ai.request.max_tokens")
+
+	// RequestChoiceCountKey is gen_ai.request.choice.count: number of
+	// alternative answers asked for.
+	//
+	// Type: int. Unit: {choice}. Example: 2. Stability: development.
+	RequestChoiceCountKey = attribute.Key("gen_ai.request.choice.count")
 
 	// RequestTemperatureKey is gen_ai.request.temperature: sampling temperature
 	// of the request.
@@ -55,6 +55,66 @@ const (
 	//
 	// Type: double. Example: 0.95. Stability: development.
 	RequestTopPKey = attribute.Key("gen_ai.request.top_p")
+
+	// RequestTopKKey is gen_ai.request.top_k: number of most likely tokens that
+	// sampling chooses from.
+	//
+	// Type: int. Example: 50. Stability: development.
+	RequestTopKKey = attribute.Key("gen_ai.request.top_k")
+
+	// RequestStopSequencesKey is gen_ai.request.stop_sequences: texts at which
+	// generation stops.
+	//
+	// Type: string[]. Example: ["END"]. Stability: development.
+	RequestStopSequencesKey = attribute.Key("gen_ai.request.stop_sequences")
+
+	// RequestFrequencyPenaltyKey is gen_ai.request.frequency_penalty: penalty on
+	// tokens that grows with how often they have appeared.
+	//
+	// Type: double. Example: 0.2. Stability: development.
+	RequestFrequencyPenaltyKey = attribute.Key("gen_ai.request.frequency_penalty")
+
+	// RequestPresencePenaltyKey is gen_ai.request.presence_penalty: penalty on
+	// tokens that have appeared at all.
+	//
+	// Type: double. Example: 0.3. Stability: development.
+	RequestPresencePenaltyKey = attribute.Key("gen_ai.request.presence_penalty")
+
+	// RequestEncodingFormatsKey is gen_ai.request.encoding_formats: encodings in
+	// which embedding vectors may come back.
+	//
+	// Type: string[]. Example: ["float"]. Stability: development.
+	RequestEncodingFormatsKey = attribute.Key("gen_ai.request.encoding_formats")
+
+	// RequestSeedKey is gen_ai.request.seed: seed that makes sampling
+	// repeatable.
+	//
+	// Type: int. Example: 7. Stability: development.
+	RequestSeedKey = attribute.Key("gen_ai.request.seed")
+
+	// RequestStreamKey is gen_ai.request.stream: whether the request asks for a
+	// streamed response; absent means no.
+	//
+	// Type: boolean. Stability: development.
+	RequestStreamKey = attribute.Key("gen_ai.request.stream")
+
+	// RequestReasoningLevelKey is gen_ai.request.reasoning.level: effort that
+	// the model is asked to spend on reasoning, in the words of the provider.
+	//
+	// Type: string. Example: "low". Stability: development.
+	RequestReasoningLevelKey = attribute.Key("gen_ai.request.reasoning.level")
+
+	// RequestPreviousResponseIDKey is gen_ai.request.previous_response.id:
+	// identifier of the stored response that this request goes on from.
+	//
+	// Type: string. Example: "resp_7f3a". Stability: development.
+	RequestPreviousResponseIDKey = attribute.Key("gen_ai.request.previous_response.id")
+
+	// RequestStreamCursorKey is gen_ai.request.stream_cursor: position in a
+	// stored stream from which a fetch goes on.
+	//
+	// Type: string. Example: "17". Stability: development.
+	RequestStreamCursorKey = attribute.Key("gen_ai.request.stream_cursor")
 )
 
 // Keys of the gen_ai.response namespace.
@@ -78,6 +138,12 @@ const (
 	// development.
 	ResponseFinishReasonsKey = attribute.Key("gen_ai.response.finish_reasons")
 
+	// ResponseStatusKey is gen_ai.response.status: state of a response that the
+	// provider stores or computes in the background.
+	//
+	// Type: enum. Stability: development.
+	ResponseStatusKey = attribute.Key("gen_ai.response.status")
+
 	// ResponseTimeToFirstChunkKey is gen_ai.response.time_to_first_chunk:
 	// request sent → first data event of the streamed response; a role-only
 	// chunk counts, comments and heartbeats never.
@@ -94,12 +160,6 @@ const (
 	// Type: int. Unit: {token}. Example: 19. Stability: development.
 	UsageInputTokensKey = attribute.Key("gen_ai.usage.input_tokens")
 
-	// UsageOutputTokensKey is gen_ai.usage.output_tokens: tokens generated,
-	// reasoning included.
-	//
-	// Type: int. Unit: {token}. Example: 42. Stability: development.
-	UsageOutputTokensKey = attribute.Key("gen_ai.usage.output_tokens")
-
 	// UsageCacheReadInputTokensKey is gen_ai.usage.cache_read.input_tokens:
 	// prompt tokens served from the provider's cache; part of input_tokens.
 	//
@@ -112,11 +172,541 @@ const (
 	// Type: int. Unit: {token}. Example: 8. Stability: development.
 	UsageCacheWriteInputTokensKey = attribute.Key("gen_ai.usage.cache_write.input_tokens")
 
+	// UsageTextInputTokensKey is gen_ai.usage.text.input_tokens: prompt tokens
+	// that stand for text; part of input_tokens.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	UsageTextInputTokensKey = attribute.Key("gen_ai.usage.text.input_tokens")
+
+	// UsageImageInputTokensKey is gen_ai.usage.image.input_tokens: prompt tokens
+	// that stand for images; part of input_tokens.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	UsageImageInputTokensKey = attribute.Key("gen_ai.usage.image.input_tokens")
+
+	// UsageAudioInputTokensKey is gen_ai.usage.audio.input_tokens: prompt tokens
+	// that stand for sound; part of input_tokens.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	UsageAudioInputTokensKey = attribute.Key("gen_ai.usage.audio.input_tokens")
+
+	// UsageOutputTokensKey is gen_ai.usage.output_tokens: tokens generated,
+	// reasoning included.
+	//
+	// Type: int. Unit: {token}. Example: 42. Stability: development.
+	UsageOutputTokensKey = attribute.Key("gen_ai.usage.output_tokens")
+
 	// UsageReasoningOutputTokensKey is gen_ai.usage.reasoning.output_tokens:
 	// generated tokens spent on reasoning; part of output_tokens.
 	//
 	// Type: int. Unit: {token}. Example: 12. Stability: development.
 	UsageReasoningOutputTokensKey = attribute.Key("gen_ai.usage.reasoning.output_tokens")
+
+	// UsageTextOutputTokensKey is gen_ai.usage.text.output_tokens: generated
+	// tokens that stand for text; part of output_tokens.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	UsageTextOutputTokensKey = attribute.Key("gen_ai.usage.text.output_tokens")
+
+	// UsageImageOutputTokensKey is gen_ai.usage.image.output_tokens: generated
+	// tokens that stand for images; part of output_tokens.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	UsageImageOutputTokensKey = attribute.Key("gen_ai.usage.image.output_tokens")
+
+	// UsageAudioOutputTokensKey is gen_ai.usage.audio.output_tokens: generated
+	// tokens that stand for sound; part of output_tokens.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	UsageAudioOutputTokensKey = attribute.Key("gen_ai.usage.audio.output_tokens")
+
+	// UsageTextCacheReadInputTokensKey is
+	// gen_ai.usage.text.cache_read.input_tokens: text tokens among those served
+	// from the provider's cache.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	UsageTextCacheReadInputTokensKey = attribute.Key("gen_ai.usage.text.cache_read.input_tokens")
+
+	// UsageImageCacheReadInputTokensKey is
+	// gen_ai.usage.image.cache_read.input_tokens: image tokens among those
+	// served from the provider's cache.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	UsageImageCacheReadInputTokensKey = attribute.Key("gen_ai.usage.image.cache_read.input_tokens")
+
+	// UsageAudioCacheReadInputTokensKey is
+	// gen_ai.usage.audio.cache_read.input_tokens: sound tokens among those
+	// served from the provider's cache.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	UsageAudioCacheReadInputTokensKey = attribute.Key("gen_ai.usage.audio.cache_read.input_tokens")
+
+	// UsagePromptTokensKey is gen_ai.usage.prompt_tokens: prompt tokens, under
+	// the older name.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	//
+	// Deprecated: renamed; use gen_ai.usage.input_tokens.
+	UsagePromptTokensKey = attribute.Key("gen_ai.usage.prompt_tokens")
+
+	// UsageCompletionTokensKey is gen_ai.usage.completion_tokens: generated
+	// tokens, under the older name.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	//
+	// Deprecated: renamed; use gen_ai.usage.output_tokens.
+	UsageCompletionTokensKey = attribute.Key("gen_ai.usage.completion_tokens")
+
+	// UsageCacheCreationInputTokensKey is
+	// gen_ai.usage.cache_creation.input_tokens: prompt tokens written to the
+	// cache, under the older name.
+	//
+	// Type: int. Unit: {token}. Stability: development.
+	//
+	// Deprecated: renamed; use gen_ai.usage.cache_write.input_tokens.
+	UsageCacheCreationInputTokensKey = attribute.Key("gen_ai.usage.cache_creation.input_tokens")
+)
+
+// Keys of the gen_ai.token namespace.
+const (
+	// TokenModalityKey is gen_ai.token.modality: what the tokens of a
+	// measurement stand for.
+	//
+	// Type: enum. Stability: development.
+	TokenModalityKey = attribute.Key("gen_ai.token.modality")
+
+	// TokenTypeKey is gen_ai.token.type: whether tokens were read or generated.
+	//
+	// Type: enum. Stability: development.
+	//
+	// Deprecated: the token metrics are apart:
+	// gen_ai.client.inference.usage.input_tokens and
+	// gen_ai.client.inference.usage.output_tokens.
+	TokenTypeKey = attribute.Key("gen_ai.token.type")
+)
+
+// Keys of the gen_ai.conversation namespace.
+const (
+	// ConversationIDKey is gen_ai.conversation.id: identifier of the
+	// conversation, session or thread, as the service or the application keeps
+	// it; never one made up for the trace.
+	//
+	// Type: string. Example: "conv-42". Stability: development.
+	ConversationIDKey = attribute.Key("gen_ai.conversation.id")
+
+	// ConversationCompactedKey is gen_ai.conversation.compacted: whether the
+	// conversation sent was shortened or summarised to fit.
+	//
+	// Type: boolean. Stability: development.
+	ConversationCompactedKey = attribute.Key("gen_ai.conversation.compacted")
+)
+
+// Keys of the gen_ai.agent namespace.
+const (
+	// AgentIDKey is gen_ai.agent.id: lasting identifier of a hosted agent; never
+	// that of an object in memory.
+	//
+	// Type: string. Example: "asst_7f3a". Stability: development.
+	AgentIDKey = attribute.Key("gen_ai.agent.id")
+
+	// AgentNameKey is gen_ai.agent.name: name of the agent or workflow, as
+	// people know it.
+	//
+	// Type: string. Example: "trip planner". Stability: development. Samplers
+	// read it: give it when the span starts.
+	AgentNameKey = attribute.Key("gen_ai.agent.name")
+
+	// AgentDescriptionKey is gen_ai.agent.description: what the agent is for, in
+	// free text.
+	//
+	// Type: string. Stability: development.
+	AgentDescriptionKey = attribute.Key("gen_ai.agent.description")
+
+	// AgentVersionKey is gen_ai.agent.version: version of the agent.
+	//
+	// Type: string. Example: "2.1.0". Stability: development.
+	AgentVersionKey = attribute.Key("gen_ai.agent.version")
+)
+
+// Keys of the gen_ai.main_agent namespace.
+const (
+	// MainAgentIDKey is gen_ai.main_agent.id: lasting identifier of the agent at
+	// the top of a run with several.
+	//
+	// Type: string. Example: "asst_7f3a". Stability: development.
+	MainAgentIDKey = attribute.Key("gen_ai.main_agent.id")
+
+	// MainAgentNameKey is gen_ai.main_agent.name: name of the agent at the top
+	// of a run with several.
+	//
+	// Type: string. Example: "trip planner". Stability: development.
+	MainAgentNameKey = attribute.Key("gen_ai.main_agent.name")
+
+	// MainAgentDescriptionKey is gen_ai.main_agent.description: what the agent
+	// at the top of a run is for.
+	//
+	// Type: string. Stability: development.
+	MainAgentDescriptionKey = attribute.Key("gen_ai.main_agent.description")
+)
+
+// Keys of the gen_ai.tool namespace.
+const (
+	// ToolNameKey is gen_ai.tool.name: name under which the model calls the
+	// tool.
+	//
+	// Type: string. Example: "get_weather". Stability: development. Samplers
+	// read it: give it when the span starts.
+	ToolNameKey = attribute.Key("gen_ai.tool.name")
+
+	// ToolCallIDKey is gen_ai.tool.call.id: identifier that the model gave to
+	// this call of the tool.
+	//
+	// Type: string. Example: "call_7f3a". Stability: development.
+	ToolCallIDKey = attribute.Key("gen_ai.tool.call.id")
+
+	// ToolDescriptionKey is gen_ai.tool.description: what the tool does, as the
+	// model is told.
+	//
+	// Type: string. Stability: development. May hold text of a user: off unless
+	// asked for.
+	ToolDescriptionKey = attribute.Key("gen_ai.tool.description")
+
+	// ToolTypeKey is gen_ai.tool.type: where the tool runs: function (by the
+	// client), extension (by the provider) or datastore.
+	//
+	// Type: string. Example: "function". Stability: development. Samplers read
+	// it: give it when the span starts.
+	ToolTypeKey = attribute.Key("gen_ai.tool.type")
+
+	// ToolCallArgumentsKey is gen_ai.tool.call.arguments: what the tool was
+	// called with.
+	//
+	// Type: any. Stability: development. May hold text of a user: off unless
+	// asked for.
+	ToolCallArgumentsKey = attribute.Key("gen_ai.tool.call.arguments")
+
+	// ToolCallResultKey is gen_ai.tool.call.result: what the tool gave back.
+	//
+	// Type: any. Stability: development. May hold text of a user: off unless
+	// asked for.
+	ToolCallResultKey = attribute.Key("gen_ai.tool.call.result")
+
+	// ToolDefinitionsKey is gen_ai.tool.definitions: the tools that the model
+	// may call; see ToolDefinition.
+	//
+	// Type: any. Stability: development. May hold text of a user: off unless
+	// asked for.
+	ToolDefinitionsKey = attribute.Key("gen_ai.tool.definitions")
+)
+
+// Keys of the gen_ai.data_source namespace.
+const (
+	// DataSourceIDKey is gen_ai.data_source.id: identifier of the store that
+	// answers are grounded in.
+	//
+	// Type: string. Example: "docs-index". Stability: development.
+	DataSourceIDKey = attribute.Key("gen_ai.data_source.id")
+)
+
+// Keys of the gen_ai.output namespace.
+const (
+	// OutputTypeKey is gen_ai.output.type: form of output that the request asks
+	// for.
+	//
+	// Type: enum. Stability: development.
+	OutputTypeKey = attribute.Key("gen_ai.output.type")
+
+	// OutputMessagesKey is gen_ai.output.messages: messages that the model gave
+	// back, one a choice; see Message.
+	//
+	// Type: any. Stability: development. May hold text of a user: off unless
+	// asked for.
+	OutputMessagesKey = attribute.Key("gen_ai.output.messages")
+)
+
+// Keys of the gen_ai.embeddings namespace.
+const (
+	// EmbeddingsDimensionCountKey is gen_ai.embeddings.dimension.count: number
+	// of dimensions of the embedding vectors.
+	//
+	// Type: int. Example: 1024. Stability: development.
+	EmbeddingsDimensionCountKey = attribute.Key("gen_ai.embeddings.dimension.count")
+)
+
+// Keys of the gen_ai.retrieval namespace.
+const (
+	// RetrievalDocumentsKey is gen_ai.retrieval.documents: identifiers and
+	// scores of the documents found; see RetrievalDocument.
+	//
+	// Type: any. Stability: development.
+	RetrievalDocumentsKey = attribute.Key("gen_ai.retrieval.documents")
+
+	// RetrievalQueryTextKey is gen_ai.retrieval.query.text: the query as text.
+	//
+	// Type: string. Example: "how long is a stall". Stability: development. May
+	// hold text of a user: off unless asked for.
+	RetrievalQueryTextKey = attribute.Key("gen_ai.retrieval.query.text")
+
+	// RetrievalTopKKey is gen_ai.retrieval.top_k: number of documents asked for.
+	//
+	// Type: int. Unit: {document}. Example: 8. Stability: development.
+	RetrievalTopKKey = attribute.Key("gen_ai.retrieval.top_k")
+)
+
+// Keys of the gen_ai.memory namespace.
+const (
+	// MemoryStoreIDKey is gen_ai.memory.store.id: identifier of the memory
+	// store.
+	//
+	// Type: string. Example: "prefs". Stability: development.
+	MemoryStoreIDKey = attribute.Key("gen_ai.memory.store.id")
+
+	// MemoryRecordIDKey is gen_ai.memory.record.id: identifier of the memory
+	// record.
+	//
+	// Type: string. Example: "mem_7f3a". Stability: development.
+	MemoryRecordIDKey = attribute.Key("gen_ai.memory.record.id")
+
+	// MemoryRecordCountKey is gen_ai.memory.record.count: number of memory
+	// records that the operation read or wrote.
+	//
+	// Type: int. Unit: {record}. Example: 3. Stability: development.
+	MemoryRecordCountKey = attribute.Key("gen_ai.memory.record.count")
+
+	// MemoryQueryTextKey is gen_ai.memory.query.text: the query of a memory
+	// search as text.
+	//
+	// Type: string. Stability: development. May hold text of a user: off unless
+	// asked for.
+	MemoryQueryTextKey = attribute.Key("gen_ai.memory.query.text")
+
+	// MemoryRecordsKey is gen_ai.memory.records: the memory records read or
+	// written.
+	//
+	// Type: any. Stability: development. May hold text of a user: off unless
+	// asked for.
+	MemoryRecordsKey = attribute.Key("gen_ai.memory.records")
+)
+
+// Keys of the gen_ai.system_instructions namespace.
+const (
+	// SystemInstructionsKey is gen_ai.system_instructions: instructions given
+	// apart from the messages, as a list of parts; see Part.
+	//
+	// Type: any. Stability: development. May hold text of a user: off unless
+	// asked for.
+	SystemInstructionsKey = attribute.Key("gen_ai.system_instructions")
+)
+
+// Keys of the gen_ai.input namespace.
+const (
+	// InputMessagesKey is gen_ai.input.messages: messages that the model was
+	// given; see Message.
+	//
+	// Type: any. Stability: development. May hold text of a user: off unless
+	// asked for.
+	InputMessagesKey = attribute.Key("gen_ai.input.messages")
+)
+
+// Keys of the gen_ai.evaluation namespace.
+const (
+	// EvaluationNameKey is gen_ai.evaluation.name: what was judged.
+	//
+	// Type: string. Example: "groundedness". Stability: development.
+	EvaluationNameKey = attribute.Key("gen_ai.evaluation.name")
+
+	// EvaluationScoreValueKey is gen_ai.evaluation.score.value: the judgement as
+	// a number.
+	//
+	// Type: double. Example: 0.8. Stability: development.
+	EvaluationScoreValueKey = attribute.Key("gen_ai.evaluation.score.value")
+
+	// EvaluationScoreLabelKey is gen_ai.evaluation.score.label: the judgement as
+	// a word of a small set.
+	//
+	// Type: string. Example: "pass". Stability: development.
+	EvaluationScoreLabelKey = attribute.Key("gen_ai.evaluation.score.label")
+
+	// EvaluationExplanationKey is gen_ai.evaluation.explanation: why the judge
+	// decided so; free text that may quote the answer.
+	//
+	// Type: string. Stability: development. May hold text of a user: off unless
+	// asked for.
+	EvaluationExplanationKey = attribute.Key("gen_ai.evaluation.explanation")
+)
+
+// Keys of the gen_ai.prompt namespace.
+const (
+	// PromptNameKey is gen_ai.prompt.name: name of the prompt template.
+	//
+	// Type: string. Example: "answer-from-docs". Stability: development.
+	PromptNameKey = attribute.Key("gen_ai.prompt.name")
+
+	// PromptVersionKey is gen_ai.prompt.version: version of the prompt template.
+	//
+	// Type: string. Example: "v3". Stability: development.
+	PromptVersionKey = attribute.Key("gen_ai.prompt.version")
+
+	// PromptVariableKey is gen_ai.prompt.variable: values put into the prompt
+	// template, one key a variable.
+	//
+	// Type: template[string]. Stability: development. May hold text of a user:
+	// off unless asked for.
+	PromptVariableKey = attribute.Key("gen_ai.prompt.variable")
+
+	// PromptKey is gen_ai.prompt: the whole prompt as one text.
+	//
+	// Type: string. Stability: development. May hold text of a user: off unless
+	// asked for.
+	//
+	// Deprecated: the messages are in gen_ai.input.messages.
+	PromptKey = attribute.Key("gen_ai.prompt")
+)
+
+// Keys of the gen_ai.workflow namespace.
+const (
+	// WorkflowNameKey is gen_ai.workflow.name: name of the workflow.
+	//
+	// Type: string. Stability: development.
+	//
+	// Deprecated: a workflow is named like an agent; use gen_ai.agent.name.
+	WorkflowNameKey = attribute.Key("gen_ai.workflow.name")
+)
+
+// Keys of the gen_ai.skill namespace.
+const (
+	// SkillNameKey is gen_ai.skill.name: name of the skill that an agent loads
+	// or runs.
+	//
+	// Type: string. Example: "code-review". Stability: development. Samplers
+	// read it: give it when the span starts.
+	SkillNameKey = attribute.Key("gen_ai.skill.name")
+
+	// SkillDescriptionKey is gen_ai.skill.description: what the skill is for, as
+	// the agent is told.
+	//
+	// Type: string. Stability: development. May hold text of a user: off unless
+	// asked for.
+	SkillDescriptionKey = attribute.Key("gen_ai.skill.description")
+
+	// SkillSourceURIKey is gen_ai.skill.source.uri: where the skill was loaded
+	// from.
+	//
+	// Type: string. Stability: development. May hold text of a user: off unless
+	// asked for.
+	SkillSourceURIKey = attribute.Key("gen_ai.skill.source.uri")
+
+	// SkillResourceNameKey is gen_ai.skill.resource.name: path of a file inside
+	// the skill.
+	//
+	// Type: string. Example: "references/style.md". Stability: development.
+	// Samplers read it: give it when the span starts.
+	SkillResourceNameKey = attribute.Key("gen_ai.skill.resource.name")
+)
+
+// Keys of the gen_ai.openai namespace.
+const (
+	// OpenAIRequestServiceTierKey is openai.request.service_tier: service tier
+	// asked for.
+	//
+	// Type: enum. Stability: development.
+	OpenAIRequestServiceTierKey = attribute.Key("openai.request.service_tier")
+
+	// OpenAIAPITypeKey is openai.api.type: which of the two OpenAI APIs was
+	// called.
+	//
+	// Type: enum. Stability: development.
+	OpenAIAPITypeKey = attribute.Key("openai.api.type")
+
+	// OpenAIResponseServiceTierKey is openai.response.service_tier: service tier
+	// that answered.
+	//
+	// Type: string. Example: "default". Stability: development.
+	OpenAIResponseServiceTierKey = attribute.Key("openai.response.service_tier")
+
+	// OpenAIResponseSystemFingerprintKey is openai.response.system_fingerprint:
+	// fingerprint of the configuration that answered.
+	//
+	// Type: string. Example: "fp_7f3a". Stability: development.
+	OpenAIResponseSystemFingerprintKey = attribute.Key("openai.response.system_fingerprint")
+
+	// GenAIOpenAIRequestSeedKey is gen_ai.openai.request.seed: seed, under the
+	// older name.
+	//
+	// Type: int. Stability: development.
+	//
+	// Deprecated: renamed; use gen_ai.request.seed.
+	GenAIOpenAIRequestSeedKey = attribute.Key("gen_ai.openai.request.seed")
+
+	// GenAIOpenAIRequestResponseFormatKey is
+	// gen_ai.openai.request.response_format: form of output asked for, in the
+	// words of OpenAI.
+	//
+	// Type: enum. Stability: development.
+	//
+	// Deprecated: renamed; use gen_ai.output.type.
+	GenAIOpenAIRequestResponseFormatKey = attribute.Key("gen_ai.openai.request.response_format")
+
+	// GenAIOpenAIRequestServiceTierKey is gen_ai.openai.request.service_tier:
+	// service tier asked for, under the older name.
+	//
+	// Type: enum. Stability: development.
+	//
+	// Deprecated: renamed; use openai.request.service_tier.
+	GenAIOpenAIRequestServiceTierKey = attribute.Key("gen_ai.openai.request.service_tier")
+
+	// GenAIOpenAIResponseServiceTierKey is gen_ai.openai.response.service_tier:
+	// service tier that answered, under the older name.
+	//
+	// Type: string. Stability: development.
+	//
+	// Deprecated: renamed; use openai.response.service_tier.
+	GenAIOpenAIResponseServiceTierKey = attribute.Key("gen_ai.openai.response.service_tier")
+
+	// GenAIOpenAIResponseSystemFingerprintKey is
+	// gen_ai.openai.response.system_fingerprint: fingerprint of what answered,
+	// under the older name.
+	//
+	// Type: string. Stability: development.
+	//
+	// Deprecated: renamed; use openai.response.system_fingerprint.
+	GenAIOpenAIResponseSystemFingerprintKey = attribute.Key("gen_ai.openai.response.system_fingerprint")
+)
+
+// Keys of the gen_ai.aws namespace.
+const (
+	// AWSBedrockGuardrailIDKey is aws.bedrock.guardrail.id: identifier of the
+	// guardrail that was applied.
+	//
+	// Type: string. Example: "gr7f3a". Stability: development.
+	AWSBedrockGuardrailIDKey = attribute.Key("aws.bedrock.guardrail.id")
+
+	// AWSBedrockKnowledgeBaseIDKey is aws.bedrock.knowledge_base.id: identifier
+	// of the knowledge base that was asked.
+	//
+	// Type: string. Example: "KB7F3A". Stability: development.
+	AWSBedrockKnowledgeBaseIDKey = attribute.Key("aws.bedrock.knowledge_base.id")
+)
+
+// Keys of the gen_ai.completion namespace.
+const (
+	// CompletionKey is gen_ai.completion: the whole answer as one text.
+	//
+	// Type: string. Stability: development. May hold text of a user: off unless
+	// asked for.
+	//
+	// Deprecated: the messages are in gen_ai.output.messages.
+	CompletionKey = attribute.Key("gen_ai.completion")
+)
+
+// Keys of the gen_ai.system namespace.
+const (
+	// SystemKey is gen_ai.system: who serves the model, under the older name.
+	//
+	// Type: enum. Stability: development.
+	//
+	// Deprecated: renamed; use gen_ai.provider.name.
+	SystemKey = attribute.Key("gen_ai.system")
 )
 
 // OperationNameAttr is a value of gen_ai.operation.name. The set is open:
@@ -221,16 +811,16 @@ func RequestModel(v string) attribute.KeyValue {
 	return RequestModelKey.String(v)
 }
 
-// RequestStream returns gen_ai.request.stream: whether the request asks for
-// a streamed response; absent means no.
-func RequestStream(v bool) attribute.KeyValue {
-	return RequestStreamKey.Bool(v)
-}
-
 // RequestMaxTokens returns gen_ai.request.max_tokens: largest number of
 // tokens that the model may generate.
 func RequestMaxTokens(v int) attribute.KeyValue {
 	return RequestMaxTokensKey.Int(v)
+}
+
+// RequestChoiceCount returns gen_ai.request.choice.count: number of
+// alternative answers asked for.
+func RequestChoiceCount(v int) attribute.KeyValue {
+	return RequestChoiceCountKey.Int(v)
 }
 
 // RequestTemperature returns gen_ai.request.temperature: sampling
@@ -243,6 +833,66 @@ func RequestTemperature(v float64) attribute.KeyValue {
 // the request.
 func RequestTopP(v float64) attribute.KeyValue {
 	return RequestTopPKey.Float64(v)
+}
+
+// RequestTopK returns gen_ai.request.top_k: number of most likely tokens
+// that sampling chooses from.
+func RequestTopK(v int) attribute.KeyValue {
+	return RequestTopKKey.Int(v)
+}
+
+// RequestStopSequences returns gen_ai.request.stop_sequences: texts at which
+// generation stops.
+func RequestStopSequences(v ...string) attribute.KeyValue {
+	return RequestStopSequencesKey.StringSlice(v)
+}
+
+// RequestFrequencyPenalty returns gen_ai.request.frequency_penalty: penalty
+// on tokens that grows with how often they have appeared.
+func RequestFrequencyPenalty(v float64) attribute.KeyValue {
+	return RequestFrequencyPenaltyKey.Float64(v)
+}
+
+// RequestPresencePenalty returns gen_ai.request.presence_penalty: penalty on
+// tokens that have appeared at all.
+func RequestPresencePenalty(v float64) attribute.KeyValue {
+	return RequestPresencePenaltyKey.Float64(v)
+}
+
+// RequestEncodingFormats returns gen_ai.request.encoding_formats: encodings
+// in which embedding vectors may come back.
+func RequestEncodingFormats(v ...string) attribute.KeyValue {
+	return RequestEncodingFormatsKey.StringSlice(v)
+}
+
+// RequestSeed returns gen_ai.request.seed: seed that makes sampling
+// repeatable.
+func RequestSeed(v int) attribute.KeyValue {
+	return RequestSeedKey.Int(v)
+}
+
+// RequestStream returns gen_ai.request.stream: whether the request asks for
+// a streamed response; absent means no.
+func RequestStream(v bool) attribute.KeyValue {
+	return RequestStreamKey.Bool(v)
+}
+
+// RequestReasoningLevel returns gen_ai.request.reasoning.level: effort that
+// the model is asked to spend on reasoning, in the words of the provider.
+func RequestReasoningLevel(v string) attribute.KeyValue {
+	return RequestReasoningLevelKey.String(v)
+}
+
+// RequestPreviousResponseID returns gen_ai.request.previous_response.id:
+// identifier of the stored response that this request goes on from.
+func RequestPreviousResponseID(v string) attribute.KeyValue {
+	return RequestPreviousResponseIDKey.String(v)
+}
+
+// RequestStreamCursor returns gen_ai.request.stream_cursor: position in a
+// stored stream from which a fetch goes on.
+func RequestStreamCursor(v string) attribute.KeyValue {
+	return RequestStreamCursorKey.String(v)
 }
 
 // ResponseID returns gen_ai.response.id: identifier that the server gave to
@@ -263,6 +913,32 @@ func ResponseFinishReasons(v ...string) attribute.KeyValue {
 	return ResponseFinishReasonsKey.StringSlice(v)
 }
 
+// ResponseStatusAttr is a value of gen_ai.response.status. The set is open:
+// where no constant fits, convert any string.
+type ResponseStatusAttr string
+
+// Known values of gen_ai.response.status.
+const (
+	// ResponseStatusQueued: accepted, not yet started.
+	ResponseStatusQueued ResponseStatusAttr = "queued"
+	// ResponseStatusInProgress: under way.
+	ResponseStatusInProgress ResponseStatusAttr = "in_progress"
+	// ResponseStatusCompleted: done.
+	ResponseStatusCompleted ResponseStatusAttr = "completed"
+	// ResponseStatusIncomplete: ended before its natural end.
+	ResponseStatusIncomplete ResponseStatusAttr = "incomplete"
+	// ResponseStatusFailed: ended in an error.
+	ResponseStatusFailed ResponseStatusAttr = "failed"
+	// ResponseStatusCancelled: stopped on request.
+	ResponseStatusCancelled ResponseStatusAttr = "cancelled"
+)
+
+// ResponseStatus returns gen_ai.response.status: state of a response that
+// the provider stores or computes in the background.
+func ResponseStatus(v ResponseStatusAttr) attribute.KeyValue {
+	return ResponseStatusKey.String(string(v))
+}
+
 // ResponseTimeToFirstChunk returns gen_ai.response.time_to_first_chunk, in
 // s: request sent → first data event of the streamed response; a role-only
 // chunk counts, comments and heartbeats never.
@@ -274,12 +950,6 @@ func ResponseTimeToFirstChunk(v float64) attribute.KeyValue {
 // cached ones included.
 func UsageInputTokens(v int) attribute.KeyValue {
 	return UsageInputTokensKey.Int(v)
-}
-
-// UsageOutputTokens returns gen_ai.usage.output_tokens: tokens generated,
-// reasoning included.
-func UsageOutputTokens(v int) attribute.KeyValue {
-	return UsageOutputTokensKey.Int(v)
 }
 
 // UsageCacheReadInputTokens returns gen_ai.usage.cache_read.input_tokens:
@@ -294,8 +964,604 @@ func UsageCacheWriteInputTokens(v int) attribute.KeyValue {
 	return UsageCacheWriteInputTokensKey.Int(v)
 }
 
+// UsageTextInputTokens returns gen_ai.usage.text.input_tokens: prompt tokens
+// that stand for text; part of input_tokens.
+func UsageTextInputTokens(v int) attribute.KeyValue {
+	return UsageTextInputTokensKey.Int(v)
+}
+
+// UsageImageInputTokens returns gen_ai.usage.image.input_tokens: prompt
+// tokens that stand for images; part of input_tokens.
+func UsageImageInputTokens(v int) attribute.KeyValue {
+	return UsageImageInputTokensKey.Int(v)
+}
+
+// UsageAudioInputTokens returns gen_ai.usage.audio.input_tokens: prompt
+// tokens that stand for sound; part of input_tokens.
+func UsageAudioInputTokens(v int) attribute.KeyValue {
+	return UsageAudioInputTokensKey.Int(v)
+}
+
+// UsageOutputTokens returns gen_ai.usage.output_tokens: tokens generated,
+// reasoning included.
+func UsageOutputTokens(v int) attribute.KeyValue {
+	return UsageOutputTokensKey.Int(v)
+}
+
 // UsageReasoningOutputTokens returns gen_ai.usage.reasoning.output_tokens:
 // generated tokens spent on reasoning; part of output_tokens.
 func UsageReasoningOutputTokens(v int) attribute.KeyValue {
 	return UsageReasoningOutputTokensKey.Int(v)
+}
+
+// UsageTextOutputTokens returns gen_ai.usage.text.output_tokens: generated
+// tokens that stand for text; part of output_tokens.
+func UsageTextOutputTokens(v int) attribute.KeyValue {
+	return UsageTextOutputTokensKey.Int(v)
+}
+
+// UsageImageOutputTokens returns gen_ai.usage.image.output_tokens: generated
+// tokens that stand for images; part of output_tokens.
+func UsageImageOutputTokens(v int) attribute.KeyValue {
+	return UsageImageOutputTokensKey.Int(v)
+}
+
+// UsageAudioOutputTokens returns gen_ai.usage.audio.output_tokens: generated
+// tokens that stand for sound; part of output_tokens.
+func UsageAudioOutputTokens(v int) attribute.KeyValue {
+	return UsageAudioOutputTokensKey.Int(v)
+}
+
+// UsageTextCacheReadInputTokens returns
+// gen_ai.usage.text.cache_read.input_tokens: text tokens among those served
+// from the provider's cache.
+func UsageTextCacheReadInputTokens(v int) attribute.KeyValue {
+	return UsageTextCacheReadInputTokensKey.Int(v)
+}
+
+// UsageImageCacheReadInputTokens returns
+// gen_ai.usage.image.cache_read.input_tokens: image tokens among those
+// served from the provider's cache.
+func UsageImageCacheReadInputTokens(v int) attribute.KeyValue {
+	return UsageImageCacheReadInputTokensKey.Int(v)
+}
+
+// UsageAudioCacheReadInputTokens returns
+// gen_ai.usage.audio.cache_read.input_tokens: sound tokens among those
+// served from the provider's cache.
+func UsageAudioCacheReadInputTokens(v int) attribute.KeyValue {
+	return UsageAudioCacheReadInputTokensKey.Int(v)
+}
+
+// UsagePromptTokens returns gen_ai.usage.prompt_tokens: prompt tokens, under
+// the older name.
+//
+// Deprecated: renamed; use gen_ai.usage.input_tokens.
+func UsagePromptTokens(v int) attribute.KeyValue {
+	return UsagePromptTokensKey.Int(v)
+}
+
+// UsageCompletionTokens returns gen_ai.usage.completion_tokens: generated
+// tokens, under the older name.
+//
+// Deprecated: renamed; use gen_ai.usage.output_tokens.
+func UsageCompletionTokens(v int) attribute.KeyValue {
+	return UsageCompletionTokensKey.Int(v)
+}
+
+// UsageCacheCreationInputTokens returns
+// gen_ai.usage.cache_creation.input_tokens: prompt tokens written to the
+// cache, under the older name.
+//
+// Deprecated: renamed; use gen_ai.usage.cache_write.input_tokens.
+func UsageCacheCreationInputTokens(v int) attribute.KeyValue {
+	return UsageCacheCreationInputTokensKey.Int(v)
+}
+
+// TokenModalityAttr is a value of gen_ai.token.modality. The set is open:
+// where no constant fits, convert any string.
+type TokenModalityAttr string
+
+// Known values of gen_ai.token.modality.
+const (
+	// TokenModalityText: text.
+	TokenModalityText TokenModalityAttr = "text"
+	// TokenModalityImage: images.
+	TokenModalityImage TokenModalityAttr = "image"
+	// TokenModalityAudio: sound.
+	TokenModalityAudio TokenModalityAttr = "audio"
+	// TokenModalityUnknown: not told by the provider.
+	TokenModalityUnknown TokenModalityAttr = "unknown"
+)
+
+// TokenModality returns gen_ai.token.modality: what the tokens of a
+// measurement stand for.
+func TokenModality(v TokenModalityAttr) attribute.KeyValue {
+	return TokenModalityKey.String(string(v))
+}
+
+// TokenTypeAttr is a value of gen_ai.token.type. The set is open: where no
+// constant fits, convert any string.
+type TokenTypeAttr string
+
+// Known values of gen_ai.token.type.
+const (
+	// TokenTypeInput: read.
+	TokenTypeInput TokenTypeAttr = "input"
+	// TokenTypeOutput: generated.
+	TokenTypeOutput TokenTypeAttr = "output"
+)
+
+// TokenType returns gen_ai.token.type: whether tokens were read or
+// generated.
+//
+// Deprecated: the token metrics are apart:
+// gen_ai.client.inference.usage.input_tokens and
+// gen_ai.client.inference.usage.output_tokens.
+func TokenType(v TokenTypeAttr) attribute.KeyValue {
+	return TokenTypeKey.String(string(v))
+}
+
+// ConversationID returns gen_ai.conversation.id: identifier of the
+// conversation, session or thread, as the service or the application keeps
+// it; never one made up for the trace.
+func ConversationID(v string) attribute.KeyValue {
+	return ConversationIDKey.String(v)
+}
+
+// ConversationCompacted returns gen_ai.conversation.compacted: whether the
+// conversation sent was shortened or summarised to fit.
+func ConversationCompacted(v bool) attribute.KeyValue {
+	return ConversationCompactedKey.Bool(v)
+}
+
+// AgentID returns gen_ai.agent.id: lasting identifier of a hosted agent;
+// never that of an object in memory.
+func AgentID(v string) attribute.KeyValue {
+	return AgentIDKey.String(v)
+}
+
+// AgentName returns gen_ai.agent.name: name of the agent or workflow, as
+// people know it.
+func AgentName(v string) attribute.KeyValue {
+	return AgentNameKey.String(v)
+}
+
+// AgentDescription returns gen_ai.agent.description: what the agent is for,
+// in free text.
+func AgentDescription(v string) attribute.KeyValue {
+	return AgentDescriptionKey.String(v)
+}
+
+// AgentVersion returns gen_ai.agent.version: version of the agent.
+func AgentVersion(v string) attribute.KeyValue {
+	return AgentVersionKey.String(v)
+}
+
+// MainAgentID returns gen_ai.main_agent.id: lasting identifier of the agent
+// at the top of a run with several.
+func MainAgentID(v string) attribute.KeyValue {
+	return MainAgentIDKey.String(v)
+}
+
+// MainAgentName returns gen_ai.main_agent.name: name of the agent at the top
+// of a run with several.
+func MainAgentName(v string) attribute.KeyValue {
+	return MainAgentNameKey.String(v)
+}
+
+// MainAgentDescription returns gen_ai.main_agent.description: what the agent
+// at the top of a run is for.
+func MainAgentDescription(v string) attribute.KeyValue {
+	return MainAgentDescriptionKey.String(v)
+}
+
+// ToolName returns gen_ai.tool.name: name under which the model calls the
+// tool.
+func ToolName(v string) attribute.KeyValue {
+	return ToolNameKey.String(v)
+}
+
+// ToolCallID returns gen_ai.tool.call.id: identifier that the model gave to
+// this call of the tool.
+func ToolCallID(v string) attribute.KeyValue {
+	return ToolCallIDKey.String(v)
+}
+
+// ToolDescription returns gen_ai.tool.description: what the tool does, as
+// the model is told.
+func ToolDescription(v string) attribute.KeyValue {
+	return ToolDescriptionKey.String(v)
+}
+
+// ToolType returns gen_ai.tool.type: where the tool runs: function (by the
+// client), extension (by the provider) or datastore.
+func ToolType(v string) attribute.KeyValue {
+	return ToolTypeKey.String(v)
+}
+
+// ToolCallArguments returns gen_ai.tool.call.arguments: what the tool was
+// called with.
+func ToolCallArguments(v attribute.Value) attribute.KeyValue {
+	return attribute.KeyValue{Key: ToolCallArgumentsKey, Value: v}
+}
+
+// ToolCallResult returns gen_ai.tool.call.result: what the tool gave back.
+func ToolCallResult(v attribute.Value) attribute.KeyValue {
+	return attribute.KeyValue{Key: ToolCallResultKey, Value: v}
+}
+
+// ToolDefinitions returns gen_ai.tool.definitions: the tools that the model
+// may call; see ToolDefinition.
+func ToolDefinitions(v attribute.Value) attribute.KeyValue {
+	return attribute.KeyValue{Key: ToolDefinitionsKey, Value: v}
+}
+
+// DataSourceID returns gen_ai.data_source.id: identifier of the store that
+// answers are grounded in.
+func DataSourceID(v string) attribute.KeyValue {
+	return DataSourceIDKey.String(v)
+}
+
+// OutputTypeAttr is a value of gen_ai.output.type. The set is open: where no
+// constant fits, convert any string.
+type OutputTypeAttr string
+
+// Known values of gen_ai.output.type.
+const (
+	// OutputTypeText: plain text.
+	OutputTypeText OutputTypeAttr = "text"
+	// OutputTypeJSON: JSON, with or without a schema.
+	OutputTypeJSON OutputTypeAttr = "json"
+	// OutputTypeImage: an image.
+	OutputTypeImage OutputTypeAttr = "image"
+	// OutputTypeSpeech: spoken sound.
+	OutputTypeSpeech OutputTypeAttr = "speech"
+)
+
+// OutputType returns gen_ai.output.type: form of output that the request
+// asks for.
+func OutputType(v OutputTypeAttr) attribute.KeyValue {
+	return OutputTypeKey.String(string(v))
+}
+
+// OutputMessages returns gen_ai.output.messages: messages that the model
+// gave back, one a choice; see Message.
+func OutputMessages(v attribute.Value) attribute.KeyValue {
+	return attribute.KeyValue{Key: OutputMessagesKey, Value: v}
+}
+
+// EmbeddingsDimensionCount returns gen_ai.embeddings.dimension.count: number
+// of dimensions of the embedding vectors.
+func EmbeddingsDimensionCount(v int) attribute.KeyValue {
+	return EmbeddingsDimensionCountKey.Int(v)
+}
+
+// RetrievalDocuments returns gen_ai.retrieval.documents: identifiers and
+// scores of the documents found; see RetrievalDocument.
+func RetrievalDocuments(v attribute.Value) attribute.KeyValue {
+	return attribute.KeyValue{Key: RetrievalDocumentsKey, Value: v}
+}
+
+// RetrievalQueryText returns gen_ai.retrieval.query.text: the query as text.
+func RetrievalQueryText(v string) attribute.KeyValue {
+	return RetrievalQueryTextKey.String(v)
+}
+
+// RetrievalTopK returns gen_ai.retrieval.top_k: number of documents asked
+// for.
+func RetrievalTopK(v int) attribute.KeyValue {
+	return RetrievalTopKKey.Int(v)
+}
+
+// MemoryStoreID returns gen_ai.memory.store.id: identifier of the memory
+// store.
+func MemoryStoreID(v string) attribute.KeyValue {
+	return MemoryStoreIDKey.String(v)
+}
+
+// MemoryRecordID returns gen_ai.memory.record.id: identifier of the memory
+// record.
+func MemoryRecordID(v string) attribute.KeyValue {
+	return MemoryRecordIDKey.String(v)
+}
+
+// MemoryRecordCount returns gen_ai.memory.record.count: number of memory
+// records that the operation read or wrote.
+func MemoryRecordCount(v int) attribute.KeyValue {
+	return MemoryRecordCountKey.Int(v)
+}
+
+// MemoryQueryText returns gen_ai.memory.query.text: the query of a memory
+// search as text.
+func MemoryQueryText(v string) attribute.KeyValue {
+	return MemoryQueryTextKey.String(v)
+}
+
+// MemoryRecords returns gen_ai.memory.records: the memory records read or
+// written.
+func MemoryRecords(v attribute.Value) attribute.KeyValue {
+	return attribute.KeyValue{Key: MemoryRecordsKey, Value: v}
+}
+
+// SystemInstructions returns gen_ai.system_instructions: instructions given
+// apart from the messages, as a list of parts; see Part.
+func SystemInstructions(v attribute.Value) attribute.KeyValue {
+	return attribute.KeyValue{Key: SystemInstructionsKey, Value: v}
+}
+
+// InputMessages returns gen_ai.input.messages: messages that the model was
+// given; see Message.
+func InputMessages(v attribute.Value) attribute.KeyValue {
+	return attribute.KeyValue{Key: InputMessagesKey, Value: v}
+}
+
+// EvaluationName returns gen_ai.evaluation.name: what was judged.
+func EvaluationName(v string) attribute.KeyValue {
+	return EvaluationNameKey.String(v)
+}
+
+// EvaluationScoreValue returns gen_ai.evaluation.score.value: the judgement
+// as a number.
+func EvaluationScoreValue(v float64) attribute.KeyValue {
+	return EvaluationScoreValueKey.Float64(v)
+}
+
+// EvaluationScoreLabel returns gen_ai.evaluation.score.label: the judgement
+// as a word of a small set.
+func EvaluationScoreLabel(v string) attribute.KeyValue {
+	return EvaluationScoreLabelKey.String(v)
+}
+
+// EvaluationExplanation returns gen_ai.evaluation.explanation: why the judge
+// decided so; free text that may quote the answer.
+func EvaluationExplanation(v string) attribute.KeyValue {
+	return EvaluationExplanationKey.String(v)
+}
+
+// PromptName returns gen_ai.prompt.name: name of the prompt template.
+func PromptName(v string) attribute.KeyValue {
+	return PromptNameKey.String(v)
+}
+
+// PromptVersion returns gen_ai.prompt.version: version of the prompt
+// template.
+func PromptVersion(v string) attribute.KeyValue {
+	return PromptVersionKey.String(v)
+}
+
+// PromptVariable returns gen_ai.prompt.variable: values put into the prompt
+// template, one key a variable.
+func PromptVariable(name, v string) attribute.KeyValue {
+	return attribute.String(string(PromptVariableKey)+"."+name, v)
+}
+
+// Prompt returns gen_ai.prompt: the whole prompt as one text.
+//
+// Deprecated: the messages are in gen_ai.input.messages.
+func Prompt(v string) attribute.KeyValue {
+	return PromptKey.String(v)
+}
+
+// WorkflowName returns gen_ai.workflow.name: name of the workflow.
+//
+// Deprecated: a workflow is named like an agent; use gen_ai.agent.name.
+func WorkflowName(v string) attribute.KeyValue {
+	return WorkflowNameKey.String(v)
+}
+
+// SkillName returns gen_ai.skill.name: name of the skill that an agent loads
+// or runs.
+func SkillName(v string) attribute.KeyValue {
+	return SkillNameKey.String(v)
+}
+
+// SkillDescription returns gen_ai.skill.description: what the skill is for,
+// as the agent is told.
+func SkillDescription(v string) attribute.KeyValue {
+	return SkillDescriptionKey.String(v)
+}
+
+// SkillSourceURI returns gen_ai.skill.source.uri: where the skill was loaded
+// from.
+func SkillSourceURI(v string) attribute.KeyValue {
+	return SkillSourceURIKey.String(v)
+}
+
+// SkillResourceName returns gen_ai.skill.resource.name: path of a file
+// inside the skill.
+func SkillResourceName(v string) attribute.KeyValue {
+	return SkillResourceNameKey.String(v)
+}
+
+// OpenAIRequestServiceTierAttr is a value of openai.request.service_tier.
+// The set is open: where no constant fits, convert any string.
+type OpenAIRequestServiceTierAttr string
+
+// Known values of openai.request.service_tier.
+const (
+	// OpenAIRequestServiceTierAuto: the provider chooses.
+	OpenAIRequestServiceTierAuto OpenAIRequestServiceTierAttr = "auto"
+	// OpenAIRequestServiceTierDefault: the standard tier.
+	OpenAIRequestServiceTierDefault OpenAIRequestServiceTierAttr = "default"
+)
+
+// OpenAIRequestServiceTier returns openai.request.service_tier: service tier
+// asked for.
+func OpenAIRequestServiceTier(v OpenAIRequestServiceTierAttr) attribute.KeyValue {
+	return OpenAIRequestServiceTierKey.String(string(v))
+}
+
+// OpenAIAPITypeAttr is a value of openai.api.type. The set is open: where no
+// constant fits, convert any string.
+type OpenAIAPITypeAttr string
+
+// Known values of openai.api.type.
+const (
+	// OpenAIAPITypeChatCompletions: the Chat Completions API.
+	OpenAIAPITypeChatCompletions OpenAIAPITypeAttr = "chat_completions"
+	// OpenAIAPITypeResponses: the Responses API.
+	OpenAIAPITypeResponses OpenAIAPITypeAttr = "responses"
+)
+
+// OpenAIAPIType returns openai.api.type: which of the two OpenAI APIs was
+// called.
+func OpenAIAPIType(v OpenAIAPITypeAttr) attribute.KeyValue {
+	return OpenAIAPITypeKey.String(string(v))
+}
+
+// OpenAIResponseServiceTier returns openai.response.service_tier: service
+// tier that answered.
+func OpenAIResponseServiceTier(v string) attribute.KeyValue {
+	return OpenAIResponseServiceTierKey.String(v)
+}
+
+// OpenAIResponseSystemFingerprint returns
+// openai.response.system_fingerprint: fingerprint of the configuration that
+// answered.
+func OpenAIResponseSystemFingerprint(v string) attribute.KeyValue {
+	return OpenAIResponseSystemFingerprintKey.String(v)
+}
+
+// GenAIOpenAIRequestSeed returns gen_ai.openai.request.seed: seed, under the
+// older name.
+//
+// Deprecated: renamed; use gen_ai.request.seed.
+func GenAIOpenAIRequestSeed(v int) attribute.KeyValue {
+	return GenAIOpenAIRequestSeedKey.Int(v)
+}
+
+// GenAIOpenAIRequestResponseFormatAttr is a value of
+// gen_ai.openai.request.response_format. The set is open: where no constant
+// fits, convert any string.
+type GenAIOpenAIRequestResponseFormatAttr string
+
+// Known values of gen_ai.openai.request.response_format.
+const (
+	// GenAIOpenAIRequestResponseFormatText: plain text.
+	GenAIOpenAIRequestResponseFormatText GenAIOpenAIRequestResponseFormatAttr = "text"
+	// GenAIOpenAIRequestResponseFormatJSONObject: any JSON.
+	GenAIOpenAIRequestResponseFormatJSONObject GenAIOpenAIRequestResponseFormatAttr = "json_object"
+	// GenAIOpenAIRequestResponseFormatJSONSchema: JSON of a given schema.
+	GenAIOpenAIRequestResponseFormatJSONSchema GenAIOpenAIRequestResponseFormatAttr = "json_schema"
+)
+
+// GenAIOpenAIRequestResponseFormat returns
+// gen_ai.openai.request.response_format: form of output asked for, in the
+// words of OpenAI.
+//
+// Deprecated: renamed; use gen_ai.output.type.
+func GenAIOpenAIRequestResponseFormat(v GenAIOpenAIRequestResponseFormatAttr) attribute.KeyValue {
+	return GenAIOpenAIRequestResponseFormatKey.String(string(v))
+}
+
+// GenAIOpenAIRequestServiceTierAttr is a value of
+// gen_ai.openai.request.service_tier. The set is open: where no constant
+// fits, convert any string.
+type GenAIOpenAIRequestServiceTierAttr string
+
+// Known values of gen_ai.openai.request.service_tier.
+const (
+	// GenAIOpenAIRequestServiceTierAuto: the provider chooses.
+	GenAIOpenAIRequestServiceTierAuto GenAIOpenAIRequestServiceTierAttr = "auto"
+	// GenAIOpenAIRequestServiceTierDefault: the standard tier.
+	GenAIOpenAIRequestServiceTierDefault GenAIOpenAIRequestServiceTierAttr = "default"
+)
+
+// GenAIOpenAIRequestServiceTier returns gen_ai.openai.request.service_tier:
+// service tier asked for, under the older name.
+//
+// Deprecated: renamed; use openai.request.service_tier.
+func GenAIOpenAIRequestServiceTier(v GenAIOpenAIRequestServiceTierAttr) attribute.KeyValue {
+	return GenAIOpenAIRequestServiceTierKey.String(string(v))
+}
+
+// GenAIOpenAIResponseServiceTier returns
+// gen_ai.openai.response.service_tier: service tier that answered, under the
+// older name.
+//
+// Deprecated: renamed; use openai.response.service_tier.
+func GenAIOpenAIResponseServiceTier(v string) attribute.KeyValue {
+	return GenAIOpenAIResponseServiceTierKey.String(v)
+}
+
+// GenAIOpenAIResponseSystemFingerprint returns
+// gen_ai.openai.response.system_fingerprint: fingerprint of what answered,
+// under the older name.
+//
+// Deprecated: renamed; use openai.response.system_fingerprint.
+func GenAIOpenAIResponseSystemFingerprint(v string) attribute.KeyValue {
+	return GenAIOpenAIResponseSystemFingerprintKey.String(v)
+}
+
+// AWSBedrockGuardrailID returns aws.bedrock.guardrail.id: identifier of the
+// guardrail that was applied.
+func AWSBedrockGuardrailID(v string) attribute.KeyValue {
+	return AWSBedrockGuardrailIDKey.String(v)
+}
+
+// AWSBedrockKnowledgeBaseID returns aws.bedrock.knowledge_base.id:
+// identifier of the knowledge base that was asked.
+func AWSBedrockKnowledgeBaseID(v string) attribute.KeyValue {
+	return AWSBedrockKnowledgeBaseIDKey.String(v)
+}
+
+// Completion returns gen_ai.completion: the whole answer as one text.
+//
+// Deprecated: the messages are in gen_ai.output.messages.
+func Completion(v string) attribute.KeyValue {
+	return CompletionKey.String(v)
+}
+
+// SystemAttr is a value of gen_ai.system. The set is open: where no constant
+// fits, convert any string.
+type SystemAttr string
+
+// Known values of gen_ai.system.
+const (
+	// SystemOpenAI: OpenAI, and servers that speak its API.
+	SystemOpenAI SystemAttr = "openai"
+	// SystemGCPGenAI: any Google generative AI endpoint.
+	SystemGCPGenAI SystemAttr = "gcp.gen_ai"
+	// SystemGCPVertexAI: Google Vertex AI.
+	SystemGCPVertexAI SystemAttr = "gcp.vertex_ai"
+	// SystemGCPGemini: Google Gemini API.
+	SystemGCPGemini SystemAttr = "gcp.gemini"
+	// SystemVertexAI: Google Vertex AI.
+	SystemVertexAI SystemAttr = "vertex_ai"
+	// SystemGemini: Google Gemini API.
+	SystemGemini SystemAttr = "gemini"
+	// SystemAnthropic: Anthropic.
+	SystemAnthropic SystemAttr = "anthropic"
+	// SystemCohere: Cohere.
+	SystemCohere SystemAttr = "cohere"
+	// SystemAzAIInference: Azure AI inference.
+	SystemAzAIInference SystemAttr = "az.ai.inference"
+	// SystemAzAIOpenAI: Azure OpenAI.
+	SystemAzAIOpenAI SystemAttr = "az.ai.openai"
+	// SystemAzureAIInference: Azure AI inference.
+	SystemAzureAIInference SystemAttr = "azure.ai.inference"
+	// SystemAzureAIOpenAI: Azure OpenAI.
+	SystemAzureAIOpenAI SystemAttr = "azure.ai.openai"
+	// SystemIBMWatsonxAI: IBM watsonx.ai.
+	SystemIBMWatsonxAI SystemAttr = "ibm.watsonx.ai"
+	// SystemAWSBedrock: Amazon Bedrock.
+	SystemAWSBedrock SystemAttr = "aws.bedrock"
+	// SystemPerplexity: Perplexity.
+	SystemPerplexity SystemAttr = "perplexity"
+	// SystemXAI: xAI.
+	SystemXAI SystemAttr = "xai"
+	// SystemDeepSeek: DeepSeek.
+	SystemDeepSeek SystemAttr = "deepseek"
+	// SystemGroq: Groq.
+	SystemGroq SystemAttr = "groq"
+	// SystemMistralAI: Mistral AI.
+	SystemMistralAI SystemAttr = "mistral_ai"
+)
+
+// System returns gen_ai.system: who serves the model, under the older name.
+//
+// Deprecated: renamed; use gen_ai.provider.name.
+func System(v SystemAttr) attribute.KeyValue {
+	return SystemKey.String(string(v))
 }

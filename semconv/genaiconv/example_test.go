@@ -41,9 +41,25 @@ func ExampleNewServerTimeToFirstToken() {
 		fmt.Println(err)
 		return
 	}
-	ttft.Record(context.Background(), 0.35, metric.WithAttributes(
-		genaiconv.RequestModel("qwen2.5-7b-instruct"),
-	))
-	fmt.Println(genaiconv.ServerTimeToFirstTokenName, len(buckets))
+	ttft.Record(context.Background(), 0.35, genaiconv.OperationNameChat, "vllm",
+		ttft.AttrRequestModel("qwen2.5-7b-instruct"))
+	fmt.Println(ttft.Name(), len(buckets))
 	// Output: gen_ai.server.time_to_first_token 18
+}
+
+func ExampleJSONValue() {
+	messages, err := genaiconv.JSONValue([]genaiconv.Message{{
+		Role:  genaiconv.RoleUser,
+		Parts: genaiconv.Parts{genaiconv.TextPart{Content: "How long is a stall?"}},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	kv := genaiconv.InputMessages(messages)
+	fmt.Println(kv.Key)
+	fmt.Println(kv.Value.AsString())
+	// Output:
+	// gen_ai.input.messages
+	// [{"role":"user","parts":[{"type":"text","content":"How long is a stall?"}]}]
 }

@@ -3,19 +3,162 @@
 package genaiconv
 
 import (
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+
+	"github.com/genaitrace/otelgenai/semconv/internal/measure"
 )
 
 // Names of the metrics.
 const (
-	ClientInferenceDurationName           = "gen_ai.client.inference.duration"
-	ClientInferenceTimeToFirstChunkName   = "gen_ai.client.inference.time_to_first_chunk"
-	ClientInferenceTimePerOutputChunkName = "gen_ai.client.inference.time_per_output_chunk"
-	ServerRequestDurationName             = "gen_ai.server.request.duration"
-	ServerTimeToFirstTokenName            = "gen_ai.server.time_to_first_token"
-	ServerTimePerOutputTokenName          = "gen_ai.server.time_per_output_token"
+	ClientOperationDurationName                   = "gen_ai.client.operation.duration"
+	ClientInferenceDurationName                   = "gen_ai.client.inference.duration"
+	ClientEmbeddingsDurationName                  = "gen_ai.client.embeddings.duration"
+	ClientInferenceTimeToFirstChunkName           = "gen_ai.client.inference.time_to_first_chunk"
+	ClientInferenceTimePerOutputChunkName         = "gen_ai.client.inference.time_per_output_chunk"
+	ServerRequestDurationName                     = "gen_ai.server.request.duration"
+	ServerTimePerOutputTokenName                  = "gen_ai.server.time_per_output_token"
+	ServerTimeToFirstTokenName                    = "gen_ai.server.time_to_first_token"
+	InvokeWorkflowDurationName                    = "gen_ai.invoke_workflow.duration"
+	InvokeAgentDurationName                       = "gen_ai.invoke_agent.duration"
+	InvokeAgentInferenceCallsName                 = "gen_ai.invoke_agent.inference_calls"
+	InvokeAgentToolCallsName                      = "gen_ai.invoke_agent.tool_calls"
+	ExecuteToolDurationName                       = "gen_ai.execute_tool.duration"
+	ClientInferenceUsageInputTokensName           = "gen_ai.client.inference.usage.input_tokens"
+	ClientInferenceUsageOutputTokensName          = "gen_ai.client.inference.usage.output_tokens"
+	ClientInferenceUsageCacheReadInputTokensName  = "gen_ai.client.inference.usage.cache_read.input_tokens"
+	ClientInferenceUsageCacheWriteInputTokensName = "gen_ai.client.inference.usage.cache_write.input_tokens"
+	ClientInferenceUsageReasoningOutputTokensName = "gen_ai.client.inference.usage.reasoning.output_tokens"
+	ClientInferenceOperationInputTokensName       = "gen_ai.client.inference.operation.input_tokens"
+	ClientInferenceOperationOutputTokensName      = "gen_ai.client.inference.operation.output_tokens"
+	RetrievalDurationName                         = "gen_ai.retrieval.duration"
+	ClientTokenUsageName                          = "gen_ai.client.token.usage"
+	ClientOperationTimeToFirstChunkName           = "gen_ai.client.operation.time_to_first_chunk"
+	ClientOperationTimePerOutputChunkName         = "gen_ai.client.operation.time_per_output_chunk"
+	WorkflowDurationName                          = "gen_ai.workflow.duration"
 )
+
+// ClientOperationDurationBuckets returns the bucket boundaries of
+// gen_ai.client.operation.duration, in s. The slice is the caller's own.
+func ClientOperationDurationBuckets() []float64 {
+	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+}
+
+// ClientOperationDuration is the instrument
+// gen_ai.client.operation.duration, in s: duration of one GenAI operation as
+// its caller sees it; operations with a metric of their own are not counted
+// here.
+//
+// Unit: s. Stability: development. Required: gen_ai.operation.name. Under a
+// condition: error.type, gen_ai.provider.name, gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address,
+// openai.response.service_tier, openai.response.system_fingerprint.
+//
+// The zero value records nothing.
+type ClientOperationDuration struct {
+	metric.Float64Histogram
+}
+
+// NewClientOperationDuration makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewClientOperationDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (ClientOperationDuration, error) {
+	if m == nil {
+		return ClientOperationDuration{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(ClientOperationDurationName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("duration of one GenAI operation as its caller sees it; operations with a metric of their own are not counted here"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(ClientOperationDurationBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return ClientOperationDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientOperationDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.client.operation.duration".
+func (ClientOperationDuration) Name() string {
+	return ClientOperationDurationName
+}
+
+// Unit returns "s".
+func (ClientOperationDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ClientOperationDuration) Description() string {
+	return "duration of one GenAI operation as its caller sees it; operations with a metric of their own are not counted here"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientOperationDuration) Record(ctx context.Context, value float64, operationName OperationNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, OperationName(operationName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientOperationDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (ClientOperationDuration) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrProviderName returns gen_ai.provider.name, wanted where a provider is
+// called: who serves the model, as the instrumentation knows it; any other
+// name is allowed.
+func (ClientOperationDuration) AttrProviderName(value ProviderNameAttr) attribute.KeyValue {
+	return ProviderName(value)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientOperationDuration) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientOperationDuration) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientOperationDuration) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientOperationDuration) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// AttrOpenAIResponseServiceTier returns openai.response.service_tier, wanted
+// where the provider is OpenAI or speaks its API: service tier that
+// answered.
+func (ClientOperationDuration) AttrOpenAIResponseServiceTier(value string) attribute.KeyValue {
+	return OpenAIResponseServiceTier(value)
+}
+
+// AttrOpenAIResponseSystemFingerprint returns
+// openai.response.system_fingerprint, wanted where the provider is OpenAI or
+// speaks its API: fingerprint of the configuration that answered.
+func (ClientOperationDuration) AttrOpenAIResponseSystemFingerprint(value string) attribute.KeyValue {
+	return OpenAIResponseSystemFingerprint(value)
+}
 
 // ClientInferenceDurationBuckets returns the bucket boundaries of
 // gen_ai.client.inference.duration, in s. The slice is the caller's own.
@@ -23,25 +166,207 @@ func ClientInferenceDurationBuckets() []float64 {
 	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 }
 
-// NewClientInferenceDuration returns the instrument
+// ClientInferenceDuration is the instrument
 // gen_ai.client.inference.duration, in s: duration of one model call as its
 // caller sees it.
 //
-// Unit: s. Stability: development. May carry: gen_ai.operation.name,
-// gen_ai.provider.name, gen_ai.request.model, gen_ai.response.model,
-// server.address, server.port, error.type.
+// Unit: s. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name. Under a condition: error.type, gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address,
+// openai.response.service_tier, openai.response.system_fingerprint.
 //
-// Options in opts override the registry's. With a nil meter the instrument
-// records nothing.
-func NewClientInferenceDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+// The zero value records nothing.
+type ClientInferenceDuration struct {
+	metric.Float64Histogram
+}
+
+// NewClientInferenceDuration makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewClientInferenceDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (ClientInferenceDuration, error) {
 	if m == nil {
-		return noop.Float64Histogram{}, nil
+		return ClientInferenceDuration{noop.Float64Histogram{}}, nil
 	}
-	return m.Float64Histogram(ClientInferenceDurationName, append([]metric.Float64HistogramOption{
+	inst, err := m.Float64Histogram(ClientInferenceDurationName, append([]metric.Float64HistogramOption{
 		metric.WithDescription("duration of one model call as its caller sees it"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(ClientInferenceDurationBuckets()...),
 	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return ClientInferenceDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientInferenceDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.client.inference.duration".
+func (ClientInferenceDuration) Name() string {
+	return ClientInferenceDurationName
+}
+
+// Unit returns "s".
+func (ClientInferenceDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ClientInferenceDuration) Description() string {
+	return "duration of one model call as its caller sees it"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientInferenceDuration) Record(ctx context.Context, value float64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientInferenceDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (ClientInferenceDuration) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientInferenceDuration) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientInferenceDuration) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientInferenceDuration) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientInferenceDuration) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// AttrOpenAIResponseServiceTier returns openai.response.service_tier, wanted
+// where the provider is OpenAI or speaks its API: service tier that
+// answered.
+func (ClientInferenceDuration) AttrOpenAIResponseServiceTier(value string) attribute.KeyValue {
+	return OpenAIResponseServiceTier(value)
+}
+
+// AttrOpenAIResponseSystemFingerprint returns
+// openai.response.system_fingerprint, wanted where the provider is OpenAI or
+// speaks its API: fingerprint of the configuration that answered.
+func (ClientInferenceDuration) AttrOpenAIResponseSystemFingerprint(value string) attribute.KeyValue {
+	return OpenAIResponseSystemFingerprint(value)
+}
+
+// ClientEmbeddingsDurationBuckets returns the bucket boundaries of
+// gen_ai.client.embeddings.duration, in s. The slice is the caller's own.
+func ClientEmbeddingsDurationBuckets() []float64 {
+	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+}
+
+// ClientEmbeddingsDuration is the instrument
+// gen_ai.client.embeddings.duration, in s: duration of one embeddings call
+// as its caller sees it.
+//
+// Unit: s. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name. Under a condition: error.type, gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address.
+//
+// Not seen in the release, and taken from the text before it: buckets.
+//
+// The zero value records nothing.
+type ClientEmbeddingsDuration struct {
+	metric.Float64Histogram
+}
+
+// NewClientEmbeddingsDuration makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewClientEmbeddingsDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (ClientEmbeddingsDuration, error) {
+	if m == nil {
+		return ClientEmbeddingsDuration{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(ClientEmbeddingsDurationName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("duration of one embeddings call as its caller sees it"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(ClientEmbeddingsDurationBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return ClientEmbeddingsDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientEmbeddingsDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.client.embeddings.duration".
+func (ClientEmbeddingsDuration) Name() string {
+	return ClientEmbeddingsDurationName
+}
+
+// Unit returns "s".
+func (ClientEmbeddingsDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ClientEmbeddingsDuration) Description() string {
+	return "duration of one embeddings call as its caller sees it"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientEmbeddingsDuration) Record(ctx context.Context, value float64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientEmbeddingsDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (ClientEmbeddingsDuration) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientEmbeddingsDuration) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientEmbeddingsDuration) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientEmbeddingsDuration) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientEmbeddingsDuration) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
 }
 
 // ClientInferenceTimeToFirstChunkBuckets returns the bucket boundaries of
@@ -51,25 +376,89 @@ func ClientInferenceTimeToFirstChunkBuckets() []float64 {
 	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 }
 
-// NewClientInferenceTimeToFirstChunk returns the instrument
+// ClientInferenceTimeToFirstChunk is the instrument
 // gen_ai.client.inference.time_to_first_chunk, in s: request sent → first
 // chunk of a streamed response.
 //
-// Unit: s. Stability: development. May carry: gen_ai.operation.name,
-// gen_ai.provider.name, gen_ai.request.model, gen_ai.response.model,
-// server.address, server.port.
+// Unit: s. Stability: development. For streamed responses only. Required:
+// gen_ai.operation.name, gen_ai.provider.name. Under a condition:
+// gen_ai.request.model, server.port. Recommended: gen_ai.response.model,
+// server.address.
 //
-// Options in opts override the registry's. With a nil meter the instrument
-// records nothing.
-func NewClientInferenceTimeToFirstChunk(m metric.Meter, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+// The zero value records nothing.
+type ClientInferenceTimeToFirstChunk struct {
+	metric.Float64Histogram
+}
+
+// NewClientInferenceTimeToFirstChunk makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewClientInferenceTimeToFirstChunk(m metric.Meter, opts ...metric.Float64HistogramOption) (ClientInferenceTimeToFirstChunk, error) {
 	if m == nil {
-		return noop.Float64Histogram{}, nil
+		return ClientInferenceTimeToFirstChunk{noop.Float64Histogram{}}, nil
 	}
-	return m.Float64Histogram(ClientInferenceTimeToFirstChunkName, append([]metric.Float64HistogramOption{
+	inst, err := m.Float64Histogram(ClientInferenceTimeToFirstChunkName, append([]metric.Float64HistogramOption{
 		metric.WithDescription("request sent → first chunk of a streamed response"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(ClientInferenceTimeToFirstChunkBuckets()...),
 	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return ClientInferenceTimeToFirstChunk{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientInferenceTimeToFirstChunk) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.client.inference.time_to_first_chunk".
+func (ClientInferenceTimeToFirstChunk) Name() string {
+	return ClientInferenceTimeToFirstChunkName
+}
+
+// Unit returns "s".
+func (ClientInferenceTimeToFirstChunk) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ClientInferenceTimeToFirstChunk) Description() string {
+	return "request sent → first chunk of a streamed response"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientInferenceTimeToFirstChunk) Record(ctx context.Context, value float64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientInferenceTimeToFirstChunk) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientInferenceTimeToFirstChunk) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientInferenceTimeToFirstChunk) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientInferenceTimeToFirstChunk) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientInferenceTimeToFirstChunk) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
 }
 
 // ClientInferenceTimePerOutputChunkBuckets returns the bucket boundaries of
@@ -79,26 +468,90 @@ func ClientInferenceTimePerOutputChunkBuckets() []float64 {
 	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 }
 
-// NewClientInferenceTimePerOutputChunk returns the instrument
+// ClientInferenceTimePerOutputChunk is the instrument
 // gen_ai.client.inference.time_per_output_chunk, in s: time between two
 // consecutive chunks of a streamed response, one value for each chunk after
 // the first.
 //
-// Unit: s. Stability: development. May carry: gen_ai.operation.name,
-// gen_ai.provider.name, gen_ai.request.model, gen_ai.response.model,
-// server.address, server.port.
+// Unit: s. Stability: development. For streamed responses only. Required:
+// gen_ai.operation.name, gen_ai.provider.name. Under a condition:
+// gen_ai.request.model, server.port. Recommended: gen_ai.response.model,
+// server.address.
 //
-// Options in opts override the registry's. With a nil meter the instrument
-// records nothing.
-func NewClientInferenceTimePerOutputChunk(m metric.Meter, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+// The zero value records nothing.
+type ClientInferenceTimePerOutputChunk struct {
+	metric.Float64Histogram
+}
+
+// NewClientInferenceTimePerOutputChunk makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewClientInferenceTimePerOutputChunk(m metric.Meter, opts ...metric.Float64HistogramOption) (ClientInferenceTimePerOutputChunk, error) {
 	if m == nil {
-		return noop.Float64Histogram{}, nil
+		return ClientInferenceTimePerOutputChunk{noop.Float64Histogram{}}, nil
 	}
-	return m.Float64Histogram(ClientInferenceTimePerOutputChunkName, append([]metric.Float64HistogramOption{
+	inst, err := m.Float64Histogram(ClientInferenceTimePerOutputChunkName, append([]metric.Float64HistogramOption{
 		metric.WithDescription("time between two consecutive chunks of a streamed response, one value for each chunk after the first"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(ClientInferenceTimePerOutputChunkBuckets()...),
 	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return ClientInferenceTimePerOutputChunk{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientInferenceTimePerOutputChunk) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.client.inference.time_per_output_chunk".
+func (ClientInferenceTimePerOutputChunk) Name() string {
+	return ClientInferenceTimePerOutputChunkName
+}
+
+// Unit returns "s".
+func (ClientInferenceTimePerOutputChunk) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ClientInferenceTimePerOutputChunk) Description() string {
+	return "time between two consecutive chunks of a streamed response, one value for each chunk after the first"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientInferenceTimePerOutputChunk) Record(ctx context.Context, value float64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientInferenceTimePerOutputChunk) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientInferenceTimePerOutputChunk) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientInferenceTimePerOutputChunk) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientInferenceTimePerOutputChunk) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientInferenceTimePerOutputChunk) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
 }
 
 // ServerRequestDurationBuckets returns the bucket boundaries of
@@ -107,52 +560,94 @@ func ServerRequestDurationBuckets() []float64 {
 	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 }
 
-// NewServerRequestDuration returns the instrument
-// gen_ai.server.request.duration, in s: duration of one request in the
-// process that runs the model, from arrival to the last byte.
+// ServerRequestDuration is the instrument gen_ai.server.request.duration, in
+// s: duration of one request in the process that runs the model, from
+// arrival to the last byte.
 //
-// Unit: s. Stability: development. May carry: gen_ai.operation.name,
-// gen_ai.provider.name, gen_ai.request.model, gen_ai.response.model,
-// server.address, server.port, error.type.
+// Unit: s. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name. Under a condition: error.type, gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address.
 //
-// Options in opts override the registry's. With a nil meter the instrument
-// records nothing.
-func NewServerRequestDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+// The zero value records nothing.
+type ServerRequestDuration struct {
+	metric.Float64Histogram
+}
+
+// NewServerRequestDuration makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewServerRequestDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (ServerRequestDuration, error) {
 	if m == nil {
-		return noop.Float64Histogram{}, nil
+		return ServerRequestDuration{noop.Float64Histogram{}}, nil
 	}
-	return m.Float64Histogram(ServerRequestDurationName, append([]metric.Float64HistogramOption{
+	inst, err := m.Float64Histogram(ServerRequestDurationName, append([]metric.Float64HistogramOption{
 		metric.WithDescription("duration of one request in the process that runs the model, from arrival to the last byte"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(ServerRequestDurationBuckets()...),
 	}, opts...)...)
-}
-
-// ServerTimeToFirstTokenBuckets returns the bucket boundaries of
-// gen_ai.server.time_to_first_token, in s. The slice is the caller's own.
-func ServerTimeToFirstTokenBuckets() []float64 {
-	return []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
-}
-
-// NewServerTimeToFirstToken returns the instrument
-// gen_ai.server.time_to_first_token, in s: arrival → first generated output,
-// in the process that runs the model.
-//
-// Unit: s. Stability: development. May carry: gen_ai.operation.name,
-// gen_ai.provider.name, gen_ai.request.model, gen_ai.response.model,
-// server.address, server.port.
-//
-// Options in opts override the registry's. With a nil meter the instrument
-// records nothing.
-func NewServerTimeToFirstToken(m metric.Meter, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
-	if m == nil {
-		return noop.Float64Histogram{}, nil
+	if inst == nil {
+		inst = noop.Float64Histogram{}
 	}
-	return m.Float64Histogram(ServerTimeToFirstTokenName, append([]metric.Float64HistogramOption{
-		metric.WithDescription("arrival → first generated output, in the process that runs the model"),
-		metric.WithUnit("s"),
-		metric.WithExplicitBucketBoundaries(ServerTimeToFirstTokenBuckets()...),
-	}, opts...)...)
+	return ServerRequestDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ServerRequestDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.server.request.duration".
+func (ServerRequestDuration) Name() string {
+	return ServerRequestDurationName
+}
+
+// Unit returns "s".
+func (ServerRequestDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ServerRequestDuration) Description() string {
+	return "duration of one request in the process that runs the model, from arrival to the last byte"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ServerRequestDuration) Record(ctx context.Context, value float64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ServerRequestDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (ServerRequestDuration) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ServerRequestDuration) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ServerRequestDuration) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ServerRequestDuration) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ServerRequestDuration) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
 }
 
 // ServerTimePerOutputTokenBuckets returns the bucket boundaries of
@@ -161,23 +656,1761 @@ func ServerTimePerOutputTokenBuckets() []float64 {
 	return []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5}
 }
 
-// NewServerTimePerOutputToken returns the instrument
+// ServerTimePerOutputToken is the instrument
 // gen_ai.server.time_per_output_token, in s: (last token − first token) /
 // (tokens − 1) of one successful request.
 //
-// Unit: s. Stability: development. May carry: gen_ai.operation.name,
-// gen_ai.provider.name, gen_ai.request.model, gen_ai.response.model,
-// server.address, server.port.
+// Unit: s. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name. Under a condition: gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address.
 //
-// Options in opts override the registry's. With a nil meter the instrument
-// records nothing.
-func NewServerTimePerOutputToken(m metric.Meter, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+// The zero value records nothing.
+type ServerTimePerOutputToken struct {
+	metric.Float64Histogram
+}
+
+// NewServerTimePerOutputToken makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewServerTimePerOutputToken(m metric.Meter, opts ...metric.Float64HistogramOption) (ServerTimePerOutputToken, error) {
 	if m == nil {
-		return noop.Float64Histogram{}, nil
+		return ServerTimePerOutputToken{noop.Float64Histogram{}}, nil
 	}
-	return m.Float64Histogram(ServerTimePerOutputTokenName, append([]metric.Float64HistogramOption{
+	inst, err := m.Float64Histogram(ServerTimePerOutputTokenName, append([]metric.Float64HistogramOption{
 		metric.WithDescription("(last token − first token) / (tokens − 1) of one successful request"),
 		metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(ServerTimePerOutputTokenBuckets()...),
 	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return ServerTimePerOutputToken{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ServerTimePerOutputToken) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.server.time_per_output_token".
+func (ServerTimePerOutputToken) Name() string {
+	return ServerTimePerOutputTokenName
+}
+
+// Unit returns "s".
+func (ServerTimePerOutputToken) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ServerTimePerOutputToken) Description() string {
+	return "(last token − first token) / (tokens − 1) of one successful request"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ServerTimePerOutputToken) Record(ctx context.Context, value float64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ServerTimePerOutputToken) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ServerTimePerOutputToken) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ServerTimePerOutputToken) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ServerTimePerOutputToken) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ServerTimePerOutputToken) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// ServerTimeToFirstTokenBuckets returns the bucket boundaries of
+// gen_ai.server.time_to_first_token, in s. The slice is the caller's own.
+func ServerTimeToFirstTokenBuckets() []float64 {
+	return []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
+}
+
+// ServerTimeToFirstToken is the instrument
+// gen_ai.server.time_to_first_token, in s: arrival → first generated output,
+// in the process that runs the model.
+//
+// Unit: s. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name. Under a condition: gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address.
+//
+// The zero value records nothing.
+type ServerTimeToFirstToken struct {
+	metric.Float64Histogram
+}
+
+// NewServerTimeToFirstToken makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewServerTimeToFirstToken(m metric.Meter, opts ...metric.Float64HistogramOption) (ServerTimeToFirstToken, error) {
+	if m == nil {
+		return ServerTimeToFirstToken{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(ServerTimeToFirstTokenName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("arrival → first generated output, in the process that runs the model"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(ServerTimeToFirstTokenBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return ServerTimeToFirstToken{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ServerTimeToFirstToken) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.server.time_to_first_token".
+func (ServerTimeToFirstToken) Name() string {
+	return ServerTimeToFirstTokenName
+}
+
+// Unit returns "s".
+func (ServerTimeToFirstToken) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ServerTimeToFirstToken) Description() string {
+	return "arrival → first generated output, in the process that runs the model"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ServerTimeToFirstToken) Record(ctx context.Context, value float64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ServerTimeToFirstToken) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ServerTimeToFirstToken) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ServerTimeToFirstToken) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ServerTimeToFirstToken) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ServerTimeToFirstToken) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// InvokeWorkflowDurationBuckets returns the bucket boundaries of
+// gen_ai.invoke_workflow.duration, in s. The slice is the caller's own.
+func InvokeWorkflowDurationBuckets() []float64 {
+	return []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}
+}
+
+// InvokeWorkflowDuration is the instrument gen_ai.invoke_workflow.duration,
+// in s: duration of one run of a workflow.
+//
+// Unit: s. Stability: development. Under a condition: error.type,
+// gen_ai.workflow.name.
+//
+// The zero value records nothing.
+//
+// Deprecated: a workflow run is measured like a run of an agent; use
+// gen_ai.invoke_agent.duration.
+type InvokeWorkflowDuration struct {
+	metric.Float64Histogram
+}
+
+// NewInvokeWorkflowDuration makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+//
+// Deprecated: a workflow run is measured like a run of an agent; use
+// gen_ai.invoke_agent.duration.
+func NewInvokeWorkflowDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (InvokeWorkflowDuration, error) {
+	if m == nil {
+		return InvokeWorkflowDuration{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(InvokeWorkflowDurationName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("duration of one run of a workflow"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(InvokeWorkflowDurationBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return InvokeWorkflowDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m InvokeWorkflowDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.invoke_workflow.duration".
+func (InvokeWorkflowDuration) Name() string {
+	return InvokeWorkflowDurationName
+}
+
+// Unit returns "s".
+func (InvokeWorkflowDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (InvokeWorkflowDuration) Description() string {
+	return "duration of one run of a workflow"
+}
+
+// Record records value with the attributes given.
+func (m InvokeWorkflowDuration) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m InvokeWorkflowDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (InvokeWorkflowDuration) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrWorkflowName returns gen_ai.workflow.name, wanted where it is known:
+// name of the workflow.
+func (InvokeWorkflowDuration) AttrWorkflowName(value string) attribute.KeyValue {
+	return WorkflowName(value)
+}
+
+// InvokeAgentDurationBuckets returns the bucket boundaries of
+// gen_ai.invoke_agent.duration, in s. The slice is the caller's own.
+func InvokeAgentDurationBuckets() []float64 {
+	return []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}
+}
+
+// InvokeAgentDuration is the instrument gen_ai.invoke_agent.duration, in s:
+// duration of one run of an agent or a workflow in this process.
+//
+// Unit: s. Stability: development. Under a condition: error.type,
+// gen_ai.agent.name. Recommended: gen_ai.request.model,
+// gen_ai.operation.name.
+//
+// Not seen in the release, and taken from the text before it: attributes.
+//
+// The zero value records nothing.
+type InvokeAgentDuration struct {
+	metric.Float64Histogram
+}
+
+// NewInvokeAgentDuration makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewInvokeAgentDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (InvokeAgentDuration, error) {
+	if m == nil {
+		return InvokeAgentDuration{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(InvokeAgentDurationName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("duration of one run of an agent or a workflow in this process"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(InvokeAgentDurationBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return InvokeAgentDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m InvokeAgentDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.invoke_agent.duration".
+func (InvokeAgentDuration) Name() string {
+	return InvokeAgentDurationName
+}
+
+// Unit returns "s".
+func (InvokeAgentDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (InvokeAgentDuration) Description() string {
+	return "duration of one run of an agent or a workflow in this process"
+}
+
+// Record records value with the attributes given.
+func (m InvokeAgentDuration) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m InvokeAgentDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (InvokeAgentDuration) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrAgentName returns gen_ai.agent.name, wanted where it is known: name of
+// the agent or workflow, as people know it.
+func (InvokeAgentDuration) AttrAgentName(value string) attribute.KeyValue {
+	return AgentName(value)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it applies:
+// model that the request asks for.
+func (InvokeAgentDuration) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrOperationName returns gen_ai.operation.name, an optional attribute:
+// what the model or agent was asked to do.
+func (InvokeAgentDuration) AttrOperationName(value OperationNameAttr) attribute.KeyValue {
+	return OperationName(value)
+}
+
+// InvokeAgentInferenceCallsBuckets returns the bucket boundaries of
+// gen_ai.invoke_agent.inference_calls. The slice is the caller's own.
+func InvokeAgentInferenceCallsBuckets() []float64 {
+	return []float64{1, 2, 4, 8, 16, 32, 64, 128}
+}
+
+// InvokeAgentInferenceCalls is the instrument
+// gen_ai.invoke_agent.inference_calls: model calls during one run of an
+// agent.
+//
+// Unit: {inference_call}. Stability: development. Recommended:
+// gen_ai.agent.name.
+//
+// The zero value records nothing.
+type InvokeAgentInferenceCalls struct {
+	metric.Int64Histogram
+}
+
+// NewInvokeAgentInferenceCalls makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewInvokeAgentInferenceCalls(m metric.Meter, opts ...metric.Int64HistogramOption) (InvokeAgentInferenceCalls, error) {
+	if m == nil {
+		return InvokeAgentInferenceCalls{noop.Int64Histogram{}}, nil
+	}
+	inst, err := m.Int64Histogram(InvokeAgentInferenceCallsName, append([]metric.Int64HistogramOption{
+		metric.WithDescription("model calls during one run of an agent"),
+		metric.WithUnit("{inference_call}"),
+		metric.WithExplicitBucketBoundaries(InvokeAgentInferenceCallsBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Histogram{}
+	}
+	return InvokeAgentInferenceCalls{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m InvokeAgentInferenceCalls) Inst() metric.Int64Histogram {
+	return m.Int64Histogram
+}
+
+// Name returns "gen_ai.invoke_agent.inference_calls".
+func (InvokeAgentInferenceCalls) Name() string {
+	return InvokeAgentInferenceCallsName
+}
+
+// Unit returns "{inference_call}".
+func (InvokeAgentInferenceCalls) Unit() string {
+	return "{inference_call}"
+}
+
+// Description returns what the instrument measures.
+func (InvokeAgentInferenceCalls) Description() string {
+	return "model calls during one run of an agent"
+}
+
+// Record records value with the attributes given.
+func (m InvokeAgentInferenceCalls) Record(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Record[int64](ctx, m.Int64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m InvokeAgentInferenceCalls) RecordSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.RecordSet[int64](ctx, m.Int64Histogram, value, set)
+}
+
+// AttrAgentName returns gen_ai.agent.name, an optional attribute: name of
+// the agent or workflow, as people know it.
+func (InvokeAgentInferenceCalls) AttrAgentName(value string) attribute.KeyValue {
+	return AgentName(value)
+}
+
+// InvokeAgentToolCallsBuckets returns the bucket boundaries of
+// gen_ai.invoke_agent.tool_calls. The slice is the caller's own.
+func InvokeAgentToolCallsBuckets() []float64 {
+	return []float64{1, 2, 4, 8, 16, 32, 64, 128}
+}
+
+// InvokeAgentToolCalls is the instrument gen_ai.invoke_agent.tool_calls:
+// tool calls during one run of an agent.
+//
+// Unit: {tool_call}. Stability: development. Recommended: gen_ai.agent.name.
+//
+// The zero value records nothing.
+type InvokeAgentToolCalls struct {
+	metric.Int64Histogram
+}
+
+// NewInvokeAgentToolCalls makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewInvokeAgentToolCalls(m metric.Meter, opts ...metric.Int64HistogramOption) (InvokeAgentToolCalls, error) {
+	if m == nil {
+		return InvokeAgentToolCalls{noop.Int64Histogram{}}, nil
+	}
+	inst, err := m.Int64Histogram(InvokeAgentToolCallsName, append([]metric.Int64HistogramOption{
+		metric.WithDescription("tool calls during one run of an agent"),
+		metric.WithUnit("{tool_call}"),
+		metric.WithExplicitBucketBoundaries(InvokeAgentToolCallsBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Histogram{}
+	}
+	return InvokeAgentToolCalls{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m InvokeAgentToolCalls) Inst() metric.Int64Histogram {
+	return m.Int64Histogram
+}
+
+// Name returns "gen_ai.invoke_agent.tool_calls".
+func (InvokeAgentToolCalls) Name() string {
+	return InvokeAgentToolCallsName
+}
+
+// Unit returns "{tool_call}".
+func (InvokeAgentToolCalls) Unit() string {
+	return "{tool_call}"
+}
+
+// Description returns what the instrument measures.
+func (InvokeAgentToolCalls) Description() string {
+	return "tool calls during one run of an agent"
+}
+
+// Record records value with the attributes given.
+func (m InvokeAgentToolCalls) Record(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Record[int64](ctx, m.Int64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m InvokeAgentToolCalls) RecordSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.RecordSet[int64](ctx, m.Int64Histogram, value, set)
+}
+
+// AttrAgentName returns gen_ai.agent.name, an optional attribute: name of
+// the agent or workflow, as people know it.
+func (InvokeAgentToolCalls) AttrAgentName(value string) attribute.KeyValue {
+	return AgentName(value)
+}
+
+// ExecuteToolDurationBuckets returns the bucket boundaries of
+// gen_ai.execute_tool.duration, in s. The slice is the caller's own.
+func ExecuteToolDurationBuckets() []float64 {
+	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+}
+
+// ExecuteToolDuration is the instrument gen_ai.execute_tool.duration, in s:
+// duration of one call of a tool.
+//
+// Unit: s. Stability: development. Required: gen_ai.tool.name. Under a
+// condition: error.type, gen_ai.agent.name. Recommended: gen_ai.tool.type.
+//
+// The zero value records nothing.
+type ExecuteToolDuration struct {
+	metric.Float64Histogram
+}
+
+// NewExecuteToolDuration makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewExecuteToolDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (ExecuteToolDuration, error) {
+	if m == nil {
+		return ExecuteToolDuration{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(ExecuteToolDurationName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("duration of one call of a tool"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(ExecuteToolDurationBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return ExecuteToolDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ExecuteToolDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.execute_tool.duration".
+func (ExecuteToolDuration) Name() string {
+	return ExecuteToolDurationName
+}
+
+// Unit returns "s".
+func (ExecuteToolDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ExecuteToolDuration) Description() string {
+	return "duration of one call of a tool"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ExecuteToolDuration) Record(ctx context.Context, value float64, toolName string, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, ToolName(toolName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ExecuteToolDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (ExecuteToolDuration) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrAgentName returns gen_ai.agent.name, wanted where it applies: name of
+// the agent or workflow, as people know it.
+func (ExecuteToolDuration) AttrAgentName(value string) attribute.KeyValue {
+	return AgentName(value)
+}
+
+// AttrToolType returns gen_ai.tool.type, wanted where it is known: where the
+// tool runs: function (by the client), extension (by the provider) or
+// datastore.
+func (ExecuteToolDuration) AttrToolType(value string) attribute.KeyValue {
+	return ToolType(value)
+}
+
+// ClientInferenceUsageInputTokens is the instrument
+// gen_ai.client.inference.usage.input_tokens: tokens of the prompts, by what
+// they stand for; a call without usage adds 0 under unknown.
+//
+// Unit: {token}. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name, gen_ai.token.modality. Under a condition:
+// gen_ai.request.model, server.port. Recommended: gen_ai.response.model,
+// server.address, openai.response.service_tier,
+// openai.response.system_fingerprint.
+//
+// The zero value records nothing.
+type ClientInferenceUsageInputTokens struct {
+	metric.Int64Counter
+}
+
+// NewClientInferenceUsageInputTokens makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewClientInferenceUsageInputTokens(m metric.Meter, opts ...metric.Int64CounterOption) (ClientInferenceUsageInputTokens, error) {
+	if m == nil {
+		return ClientInferenceUsageInputTokens{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(ClientInferenceUsageInputTokensName, append([]metric.Int64CounterOption{
+		metric.WithDescription("tokens of the prompts, by what they stand for; a call without usage adds 0 under unknown"),
+		metric.WithUnit("{token}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return ClientInferenceUsageInputTokens{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientInferenceUsageInputTokens) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "gen_ai.client.inference.usage.input_tokens".
+func (ClientInferenceUsageInputTokens) Name() string {
+	return ClientInferenceUsageInputTokensName
+}
+
+// Unit returns "{token}".
+func (ClientInferenceUsageInputTokens) Unit() string {
+	return "{token}"
+}
+
+// Description returns what the instrument measures.
+func (ClientInferenceUsageInputTokens) Description() string {
+	return "tokens of the prompts, by what they stand for; a call without usage adds 0 under unknown"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m ClientInferenceUsageInputTokens) Add(ctx context.Context, value int64, operationName OperationNameAttr, providerName ProviderNameAttr, tokenModality TokenModalityAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, OperationName(operationName), ProviderName(providerName), TokenModality(tokenModality))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m ClientInferenceUsageInputTokens) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientInferenceUsageInputTokens) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientInferenceUsageInputTokens) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientInferenceUsageInputTokens) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientInferenceUsageInputTokens) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// AttrOpenAIResponseServiceTier returns openai.response.service_tier, wanted
+// where the provider is OpenAI or speaks its API: service tier that
+// answered.
+func (ClientInferenceUsageInputTokens) AttrOpenAIResponseServiceTier(value string) attribute.KeyValue {
+	return OpenAIResponseServiceTier(value)
+}
+
+// AttrOpenAIResponseSystemFingerprint returns
+// openai.response.system_fingerprint, wanted where the provider is OpenAI or
+// speaks its API: fingerprint of the configuration that answered.
+func (ClientInferenceUsageInputTokens) AttrOpenAIResponseSystemFingerprint(value string) attribute.KeyValue {
+	return OpenAIResponseSystemFingerprint(value)
+}
+
+// ClientInferenceUsageOutputTokens is the instrument
+// gen_ai.client.inference.usage.output_tokens: tokens generated, by what
+// they stand for; a call without usage adds 0 under unknown.
+//
+// Unit: {token}. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name, gen_ai.token.modality. Under a condition:
+// gen_ai.request.model, server.port. Recommended: gen_ai.response.model,
+// server.address, openai.response.service_tier,
+// openai.response.system_fingerprint.
+//
+// The zero value records nothing.
+type ClientInferenceUsageOutputTokens struct {
+	metric.Int64Counter
+}
+
+// NewClientInferenceUsageOutputTokens makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewClientInferenceUsageOutputTokens(m metric.Meter, opts ...metric.Int64CounterOption) (ClientInferenceUsageOutputTokens, error) {
+	if m == nil {
+		return ClientInferenceUsageOutputTokens{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(ClientInferenceUsageOutputTokensName, append([]metric.Int64CounterOption{
+		metric.WithDescription("tokens generated, by what they stand for; a call without usage adds 0 under unknown"),
+		metric.WithUnit("{token}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return ClientInferenceUsageOutputTokens{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientInferenceUsageOutputTokens) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "gen_ai.client.inference.usage.output_tokens".
+func (ClientInferenceUsageOutputTokens) Name() string {
+	return ClientInferenceUsageOutputTokensName
+}
+
+// Unit returns "{token}".
+func (ClientInferenceUsageOutputTokens) Unit() string {
+	return "{token}"
+}
+
+// Description returns what the instrument measures.
+func (ClientInferenceUsageOutputTokens) Description() string {
+	return "tokens generated, by what they stand for; a call without usage adds 0 under unknown"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m ClientInferenceUsageOutputTokens) Add(ctx context.Context, value int64, operationName OperationNameAttr, providerName ProviderNameAttr, tokenModality TokenModalityAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, OperationName(operationName), ProviderName(providerName), TokenModality(tokenModality))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m ClientInferenceUsageOutputTokens) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientInferenceUsageOutputTokens) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientInferenceUsageOutputTokens) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientInferenceUsageOutputTokens) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientInferenceUsageOutputTokens) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// AttrOpenAIResponseServiceTier returns openai.response.service_tier, wanted
+// where the provider is OpenAI or speaks its API: service tier that
+// answered.
+func (ClientInferenceUsageOutputTokens) AttrOpenAIResponseServiceTier(value string) attribute.KeyValue {
+	return OpenAIResponseServiceTier(value)
+}
+
+// AttrOpenAIResponseSystemFingerprint returns
+// openai.response.system_fingerprint, wanted where the provider is OpenAI or
+// speaks its API: fingerprint of the configuration that answered.
+func (ClientInferenceUsageOutputTokens) AttrOpenAIResponseSystemFingerprint(value string) attribute.KeyValue {
+	return OpenAIResponseSystemFingerprint(value)
+}
+
+// ClientInferenceUsageCacheReadInputTokens is the instrument
+// gen_ai.client.inference.usage.cache_read.input_tokens: prompt tokens
+// served from the provider's cache.
+//
+// Unit: {token}. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name, gen_ai.token.modality. Under a condition:
+// gen_ai.request.model, server.port. Recommended: gen_ai.response.model,
+// server.address, openai.response.service_tier,
+// openai.response.system_fingerprint.
+//
+// The zero value records nothing.
+type ClientInferenceUsageCacheReadInputTokens struct {
+	metric.Int64Counter
+}
+
+// NewClientInferenceUsageCacheReadInputTokens makes the instrument. Options
+// in opts override the registry's. With a nil meter the instrument records
+// nothing.
+func NewClientInferenceUsageCacheReadInputTokens(m metric.Meter, opts ...metric.Int64CounterOption) (ClientInferenceUsageCacheReadInputTokens, error) {
+	if m == nil {
+		return ClientInferenceUsageCacheReadInputTokens{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(ClientInferenceUsageCacheReadInputTokensName, append([]metric.Int64CounterOption{
+		metric.WithDescription("prompt tokens served from the provider's cache"),
+		metric.WithUnit("{token}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return ClientInferenceUsageCacheReadInputTokens{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientInferenceUsageCacheReadInputTokens) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "gen_ai.client.inference.usage.cache_read.input_tokens".
+func (ClientInferenceUsageCacheReadInputTokens) Name() string {
+	return ClientInferenceUsageCacheReadInputTokensName
+}
+
+// Unit returns "{token}".
+func (ClientInferenceUsageCacheReadInputTokens) Unit() string {
+	return "{token}"
+}
+
+// Description returns what the instrument measures.
+func (ClientInferenceUsageCacheReadInputTokens) Description() string {
+	return "prompt tokens served from the provider's cache"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m ClientInferenceUsageCacheReadInputTokens) Add(ctx context.Context, value int64, operationName OperationNameAttr, providerName ProviderNameAttr, tokenModality TokenModalityAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, OperationName(operationName), ProviderName(providerName), TokenModality(tokenModality))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m ClientInferenceUsageCacheReadInputTokens) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientInferenceUsageCacheReadInputTokens) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientInferenceUsageCacheReadInputTokens) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientInferenceUsageCacheReadInputTokens) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientInferenceUsageCacheReadInputTokens) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// AttrOpenAIResponseServiceTier returns openai.response.service_tier, wanted
+// where the provider is OpenAI or speaks its API: service tier that
+// answered.
+func (ClientInferenceUsageCacheReadInputTokens) AttrOpenAIResponseServiceTier(value string) attribute.KeyValue {
+	return OpenAIResponseServiceTier(value)
+}
+
+// AttrOpenAIResponseSystemFingerprint returns
+// openai.response.system_fingerprint, wanted where the provider is OpenAI or
+// speaks its API: fingerprint of the configuration that answered.
+func (ClientInferenceUsageCacheReadInputTokens) AttrOpenAIResponseSystemFingerprint(value string) attribute.KeyValue {
+	return OpenAIResponseSystemFingerprint(value)
+}
+
+// ClientInferenceUsageCacheWriteInputTokens is the instrument
+// gen_ai.client.inference.usage.cache_write.input_tokens: prompt tokens
+// written to the provider's cache.
+//
+// Unit: {token}. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name, gen_ai.token.modality. Under a condition:
+// gen_ai.request.model, server.port. Recommended: gen_ai.response.model,
+// server.address, openai.response.service_tier,
+// openai.response.system_fingerprint.
+//
+// The zero value records nothing.
+type ClientInferenceUsageCacheWriteInputTokens struct {
+	metric.Int64Counter
+}
+
+// NewClientInferenceUsageCacheWriteInputTokens makes the instrument. Options
+// in opts override the registry's. With a nil meter the instrument records
+// nothing.
+func NewClientInferenceUsageCacheWriteInputTokens(m metric.Meter, opts ...metric.Int64CounterOption) (ClientInferenceUsageCacheWriteInputTokens, error) {
+	if m == nil {
+		return ClientInferenceUsageCacheWriteInputTokens{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(ClientInferenceUsageCacheWriteInputTokensName, append([]metric.Int64CounterOption{
+		metric.WithDescription("prompt tokens written to the provider's cache"),
+		metric.WithUnit("{token}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return ClientInferenceUsageCacheWriteInputTokens{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientInferenceUsageCacheWriteInputTokens) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "gen_ai.client.inference.usage.cache_write.input_tokens".
+func (ClientInferenceUsageCacheWriteInputTokens) Name() string {
+	return ClientInferenceUsageCacheWriteInputTokensName
+}
+
+// Unit returns "{token}".
+func (ClientInferenceUsageCacheWriteInputTokens) Unit() string {
+	return "{token}"
+}
+
+// Description returns what the instrument measures.
+func (ClientInferenceUsageCacheWriteInputTokens) Description() string {
+	return "prompt tokens written to the provider's cache"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m ClientInferenceUsageCacheWriteInputTokens) Add(ctx context.Context, value int64, operationName OperationNameAttr, providerName ProviderNameAttr, tokenModality TokenModalityAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, OperationName(operationName), ProviderName(providerName), TokenModality(tokenModality))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m ClientInferenceUsageCacheWriteInputTokens) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientInferenceUsageCacheWriteInputTokens) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientInferenceUsageCacheWriteInputTokens) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientInferenceUsageCacheWriteInputTokens) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientInferenceUsageCacheWriteInputTokens) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// AttrOpenAIResponseServiceTier returns openai.response.service_tier, wanted
+// where the provider is OpenAI or speaks its API: service tier that
+// answered.
+func (ClientInferenceUsageCacheWriteInputTokens) AttrOpenAIResponseServiceTier(value string) attribute.KeyValue {
+	return OpenAIResponseServiceTier(value)
+}
+
+// AttrOpenAIResponseSystemFingerprint returns
+// openai.response.system_fingerprint, wanted where the provider is OpenAI or
+// speaks its API: fingerprint of the configuration that answered.
+func (ClientInferenceUsageCacheWriteInputTokens) AttrOpenAIResponseSystemFingerprint(value string) attribute.KeyValue {
+	return OpenAIResponseSystemFingerprint(value)
+}
+
+// ClientInferenceUsageReasoningOutputTokens is the instrument
+// gen_ai.client.inference.usage.reasoning.output_tokens: generated tokens
+// spent on reasoning.
+//
+// Unit: {token}. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name, gen_ai.token.modality. Under a condition:
+// gen_ai.request.model, server.port. Recommended: gen_ai.response.model,
+// server.address, openai.response.service_tier,
+// openai.response.system_fingerprint.
+//
+// The zero value records nothing.
+type ClientInferenceUsageReasoningOutputTokens struct {
+	metric.Int64Counter
+}
+
+// NewClientInferenceUsageReasoningOutputTokens makes the instrument. Options
+// in opts override the registry's. With a nil meter the instrument records
+// nothing.
+func NewClientInferenceUsageReasoningOutputTokens(m metric.Meter, opts ...metric.Int64CounterOption) (ClientInferenceUsageReasoningOutputTokens, error) {
+	if m == nil {
+		return ClientInferenceUsageReasoningOutputTokens{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(ClientInferenceUsageReasoningOutputTokensName, append([]metric.Int64CounterOption{
+		metric.WithDescription("generated tokens spent on reasoning"),
+		metric.WithUnit("{token}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return ClientInferenceUsageReasoningOutputTokens{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientInferenceUsageReasoningOutputTokens) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "gen_ai.client.inference.usage.reasoning.output_tokens".
+func (ClientInferenceUsageReasoningOutputTokens) Name() string {
+	return ClientInferenceUsageReasoningOutputTokensName
+}
+
+// Unit returns "{token}".
+func (ClientInferenceUsageReasoningOutputTokens) Unit() string {
+	return "{token}"
+}
+
+// Description returns what the instrument measures.
+func (ClientInferenceUsageReasoningOutputTokens) Description() string {
+	return "generated tokens spent on reasoning"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m ClientInferenceUsageReasoningOutputTokens) Add(ctx context.Context, value int64, operationName OperationNameAttr, providerName ProviderNameAttr, tokenModality TokenModalityAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, OperationName(operationName), ProviderName(providerName), TokenModality(tokenModality))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m ClientInferenceUsageReasoningOutputTokens) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientInferenceUsageReasoningOutputTokens) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientInferenceUsageReasoningOutputTokens) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientInferenceUsageReasoningOutputTokens) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientInferenceUsageReasoningOutputTokens) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// AttrOpenAIResponseServiceTier returns openai.response.service_tier, wanted
+// where the provider is OpenAI or speaks its API: service tier that
+// answered.
+func (ClientInferenceUsageReasoningOutputTokens) AttrOpenAIResponseServiceTier(value string) attribute.KeyValue {
+	return OpenAIResponseServiceTier(value)
+}
+
+// AttrOpenAIResponseSystemFingerprint returns
+// openai.response.system_fingerprint, wanted where the provider is OpenAI or
+// speaks its API: fingerprint of the configuration that answered.
+func (ClientInferenceUsageReasoningOutputTokens) AttrOpenAIResponseSystemFingerprint(value string) attribute.KeyValue {
+	return OpenAIResponseSystemFingerprint(value)
+}
+
+// ClientInferenceOperationInputTokensBuckets returns the bucket boundaries
+// of gen_ai.client.inference.operation.input_tokens. The slice is the
+// caller's own.
+func ClientInferenceOperationInputTokensBuckets() []float64 {
+	return []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+}
+
+// ClientInferenceOperationInputTokens is the instrument
+// gen_ai.client.inference.operation.input_tokens: tokens of the prompt of
+// one call.
+//
+// Unit: {token}. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name. Under a condition: error.type, gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address,
+// openai.response.service_tier, openai.response.system_fingerprint.
+//
+// The zero value records nothing.
+type ClientInferenceOperationInputTokens struct {
+	metric.Int64Histogram
+}
+
+// NewClientInferenceOperationInputTokens makes the instrument. Options in
+// opts override the registry's. With a nil meter the instrument records
+// nothing.
+func NewClientInferenceOperationInputTokens(m metric.Meter, opts ...metric.Int64HistogramOption) (ClientInferenceOperationInputTokens, error) {
+	if m == nil {
+		return ClientInferenceOperationInputTokens{noop.Int64Histogram{}}, nil
+	}
+	inst, err := m.Int64Histogram(ClientInferenceOperationInputTokensName, append([]metric.Int64HistogramOption{
+		metric.WithDescription("tokens of the prompt of one call"),
+		metric.WithUnit("{token}"),
+		metric.WithExplicitBucketBoundaries(ClientInferenceOperationInputTokensBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Histogram{}
+	}
+	return ClientInferenceOperationInputTokens{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientInferenceOperationInputTokens) Inst() metric.Int64Histogram {
+	return m.Int64Histogram
+}
+
+// Name returns "gen_ai.client.inference.operation.input_tokens".
+func (ClientInferenceOperationInputTokens) Name() string {
+	return ClientInferenceOperationInputTokensName
+}
+
+// Unit returns "{token}".
+func (ClientInferenceOperationInputTokens) Unit() string {
+	return "{token}"
+}
+
+// Description returns what the instrument measures.
+func (ClientInferenceOperationInputTokens) Description() string {
+	return "tokens of the prompt of one call"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientInferenceOperationInputTokens) Record(ctx context.Context, value int64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[int64](ctx, m.Int64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientInferenceOperationInputTokens) RecordSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.RecordSet[int64](ctx, m.Int64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (ClientInferenceOperationInputTokens) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientInferenceOperationInputTokens) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientInferenceOperationInputTokens) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientInferenceOperationInputTokens) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientInferenceOperationInputTokens) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// AttrOpenAIResponseServiceTier returns openai.response.service_tier, wanted
+// where the provider is OpenAI or speaks its API: service tier that
+// answered.
+func (ClientInferenceOperationInputTokens) AttrOpenAIResponseServiceTier(value string) attribute.KeyValue {
+	return OpenAIResponseServiceTier(value)
+}
+
+// AttrOpenAIResponseSystemFingerprint returns
+// openai.response.system_fingerprint, wanted where the provider is OpenAI or
+// speaks its API: fingerprint of the configuration that answered.
+func (ClientInferenceOperationInputTokens) AttrOpenAIResponseSystemFingerprint(value string) attribute.KeyValue {
+	return OpenAIResponseSystemFingerprint(value)
+}
+
+// ClientInferenceOperationOutputTokensBuckets returns the bucket boundaries
+// of gen_ai.client.inference.operation.output_tokens. The slice is the
+// caller's own.
+func ClientInferenceOperationOutputTokensBuckets() []float64 {
+	return []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+}
+
+// ClientInferenceOperationOutputTokens is the instrument
+// gen_ai.client.inference.operation.output_tokens: tokens generated by one
+// call.
+//
+// Unit: {token}. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name. Under a condition: error.type, gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address,
+// openai.response.service_tier, openai.response.system_fingerprint.
+//
+// The zero value records nothing.
+type ClientInferenceOperationOutputTokens struct {
+	metric.Int64Histogram
+}
+
+// NewClientInferenceOperationOutputTokens makes the instrument. Options in
+// opts override the registry's. With a nil meter the instrument records
+// nothing.
+func NewClientInferenceOperationOutputTokens(m metric.Meter, opts ...metric.Int64HistogramOption) (ClientInferenceOperationOutputTokens, error) {
+	if m == nil {
+		return ClientInferenceOperationOutputTokens{noop.Int64Histogram{}}, nil
+	}
+	inst, err := m.Int64Histogram(ClientInferenceOperationOutputTokensName, append([]metric.Int64HistogramOption{
+		metric.WithDescription("tokens generated by one call"),
+		metric.WithUnit("{token}"),
+		metric.WithExplicitBucketBoundaries(ClientInferenceOperationOutputTokensBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Histogram{}
+	}
+	return ClientInferenceOperationOutputTokens{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientInferenceOperationOutputTokens) Inst() metric.Int64Histogram {
+	return m.Int64Histogram
+}
+
+// Name returns "gen_ai.client.inference.operation.output_tokens".
+func (ClientInferenceOperationOutputTokens) Name() string {
+	return ClientInferenceOperationOutputTokensName
+}
+
+// Unit returns "{token}".
+func (ClientInferenceOperationOutputTokens) Unit() string {
+	return "{token}"
+}
+
+// Description returns what the instrument measures.
+func (ClientInferenceOperationOutputTokens) Description() string {
+	return "tokens generated by one call"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientInferenceOperationOutputTokens) Record(ctx context.Context, value int64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[int64](ctx, m.Int64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientInferenceOperationOutputTokens) RecordSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.RecordSet[int64](ctx, m.Int64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (ClientInferenceOperationOutputTokens) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientInferenceOperationOutputTokens) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientInferenceOperationOutputTokens) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientInferenceOperationOutputTokens) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientInferenceOperationOutputTokens) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// AttrOpenAIResponseServiceTier returns openai.response.service_tier, wanted
+// where the provider is OpenAI or speaks its API: service tier that
+// answered.
+func (ClientInferenceOperationOutputTokens) AttrOpenAIResponseServiceTier(value string) attribute.KeyValue {
+	return OpenAIResponseServiceTier(value)
+}
+
+// AttrOpenAIResponseSystemFingerprint returns
+// openai.response.system_fingerprint, wanted where the provider is OpenAI or
+// speaks its API: fingerprint of the configuration that answered.
+func (ClientInferenceOperationOutputTokens) AttrOpenAIResponseSystemFingerprint(value string) attribute.KeyValue {
+	return OpenAIResponseSystemFingerprint(value)
+}
+
+// RetrievalDurationBuckets returns the bucket boundaries of
+// gen_ai.retrieval.duration, in s. The slice is the caller's own.
+func RetrievalDurationBuckets() []float64 {
+	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+}
+
+// RetrievalDuration is the instrument gen_ai.retrieval.duration, in s:
+// duration of one search in a data source.
+//
+// Unit: s. Stability: development. Under a condition: error.type.
+// Recommended: gen_ai.operation.name, gen_ai.provider.name,
+// gen_ai.request.model, gen_ai.data_source.id.
+//
+// Not seen in the release, and taken from the text before it: buckets,
+// attributes.
+//
+// The zero value records nothing.
+type RetrievalDuration struct {
+	metric.Float64Histogram
+}
+
+// NewRetrievalDuration makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewRetrievalDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (RetrievalDuration, error) {
+	if m == nil {
+		return RetrievalDuration{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(RetrievalDurationName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("duration of one search in a data source"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(RetrievalDurationBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return RetrievalDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m RetrievalDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.retrieval.duration".
+func (RetrievalDuration) Name() string {
+	return RetrievalDurationName
+}
+
+// Unit returns "s".
+func (RetrievalDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (RetrievalDuration) Description() string {
+	return "duration of one search in a data source"
+}
+
+// Record records value with the attributes given.
+func (m RetrievalDuration) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m RetrievalDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (RetrievalDuration) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrOperationName returns gen_ai.operation.name, an optional attribute:
+// what the model or agent was asked to do.
+func (RetrievalDuration) AttrOperationName(value OperationNameAttr) attribute.KeyValue {
+	return OperationName(value)
+}
+
+// AttrProviderName returns gen_ai.provider.name, an optional attribute: who
+// serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (RetrievalDuration) AttrProviderName(value ProviderNameAttr) attribute.KeyValue {
+	return ProviderName(value)
+}
+
+// AttrRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (RetrievalDuration) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrDataSourceID returns gen_ai.data_source.id, an optional attribute:
+// identifier of the store that answers are grounded in.
+func (RetrievalDuration) AttrDataSourceID(value string) attribute.KeyValue {
+	return DataSourceID(value)
+}
+
+// ClientTokenUsageBuckets returns the bucket boundaries of
+// gen_ai.client.token.usage. The slice is the caller's own.
+func ClientTokenUsageBuckets() []float64 {
+	return []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+}
+
+// ClientTokenUsage is the instrument gen_ai.client.token.usage: tokens of
+// one call, by gen_ai.token.type.
+//
+// Unit: {token}. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name, gen_ai.token.type. Under a condition:
+// gen_ai.request.model, server.port. Recommended: gen_ai.response.model,
+// server.address.
+//
+// The zero value records nothing.
+//
+// Deprecated: split into counters and histograms by direction:
+// gen_ai.client.inference.usage.* and gen_ai.client.inference.operation.*.
+type ClientTokenUsage struct {
+	metric.Int64Histogram
+}
+
+// NewClientTokenUsage makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+//
+// Deprecated: split into counters and histograms by direction:
+// gen_ai.client.inference.usage.* and gen_ai.client.inference.operation.*.
+func NewClientTokenUsage(m metric.Meter, opts ...metric.Int64HistogramOption) (ClientTokenUsage, error) {
+	if m == nil {
+		return ClientTokenUsage{noop.Int64Histogram{}}, nil
+	}
+	inst, err := m.Int64Histogram(ClientTokenUsageName, append([]metric.Int64HistogramOption{
+		metric.WithDescription("tokens of one call, by gen_ai.token.type"),
+		metric.WithUnit("{token}"),
+		metric.WithExplicitBucketBoundaries(ClientTokenUsageBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Histogram{}
+	}
+	return ClientTokenUsage{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientTokenUsage) Inst() metric.Int64Histogram {
+	return m.Int64Histogram
+}
+
+// Name returns "gen_ai.client.token.usage".
+func (ClientTokenUsage) Name() string {
+	return ClientTokenUsageName
+}
+
+// Unit returns "{token}".
+func (ClientTokenUsage) Unit() string {
+	return "{token}"
+}
+
+// Description returns what the instrument measures.
+func (ClientTokenUsage) Description() string {
+	return "tokens of one call, by gen_ai.token.type"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientTokenUsage) Record(ctx context.Context, value int64, operationName OperationNameAttr, providerName ProviderNameAttr, tokenType TokenTypeAttr, attrs ...attribute.KeyValue) {
+	measure.Record[int64](ctx, m.Int64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName), TokenType(tokenType))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientTokenUsage) RecordSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.RecordSet[int64](ctx, m.Int64Histogram, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientTokenUsage) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientTokenUsage) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientTokenUsage) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientTokenUsage) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// ClientOperationTimeToFirstChunkBuckets returns the bucket boundaries of
+// gen_ai.client.operation.time_to_first_chunk, in s. The slice is the
+// caller's own.
+func ClientOperationTimeToFirstChunkBuckets() []float64 {
+	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+}
+
+// ClientOperationTimeToFirstChunk is the instrument
+// gen_ai.client.operation.time_to_first_chunk, in s: request sent → first
+// chunk, under the older name.
+//
+// Unit: s. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name. Under a condition: gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address.
+//
+// The zero value records nothing.
+//
+// Deprecated: renamed; use gen_ai.client.inference.time_to_first_chunk.
+type ClientOperationTimeToFirstChunk struct {
+	metric.Float64Histogram
+}
+
+// NewClientOperationTimeToFirstChunk makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+//
+// Deprecated: renamed; use gen_ai.client.inference.time_to_first_chunk.
+func NewClientOperationTimeToFirstChunk(m metric.Meter, opts ...metric.Float64HistogramOption) (ClientOperationTimeToFirstChunk, error) {
+	if m == nil {
+		return ClientOperationTimeToFirstChunk{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(ClientOperationTimeToFirstChunkName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("request sent → first chunk, under the older name"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(ClientOperationTimeToFirstChunkBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return ClientOperationTimeToFirstChunk{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientOperationTimeToFirstChunk) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.client.operation.time_to_first_chunk".
+func (ClientOperationTimeToFirstChunk) Name() string {
+	return ClientOperationTimeToFirstChunkName
+}
+
+// Unit returns "s".
+func (ClientOperationTimeToFirstChunk) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ClientOperationTimeToFirstChunk) Description() string {
+	return "request sent → first chunk, under the older name"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientOperationTimeToFirstChunk) Record(ctx context.Context, value float64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientOperationTimeToFirstChunk) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientOperationTimeToFirstChunk) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientOperationTimeToFirstChunk) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientOperationTimeToFirstChunk) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientOperationTimeToFirstChunk) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// ClientOperationTimePerOutputChunkBuckets returns the bucket boundaries of
+// gen_ai.client.operation.time_per_output_chunk, in s. The slice is the
+// caller's own.
+func ClientOperationTimePerOutputChunkBuckets() []float64 {
+	return []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
+}
+
+// ClientOperationTimePerOutputChunk is the instrument
+// gen_ai.client.operation.time_per_output_chunk, in s: time between two
+// consecutive chunks, under the older name.
+//
+// Unit: s. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name. Under a condition: gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address.
+//
+// The zero value records nothing.
+//
+// Deprecated: renamed; use gen_ai.client.inference.time_per_output_chunk.
+type ClientOperationTimePerOutputChunk struct {
+	metric.Float64Histogram
+}
+
+// NewClientOperationTimePerOutputChunk makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+//
+// Deprecated: renamed; use gen_ai.client.inference.time_per_output_chunk.
+func NewClientOperationTimePerOutputChunk(m metric.Meter, opts ...metric.Float64HistogramOption) (ClientOperationTimePerOutputChunk, error) {
+	if m == nil {
+		return ClientOperationTimePerOutputChunk{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(ClientOperationTimePerOutputChunkName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("time between two consecutive chunks, under the older name"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(ClientOperationTimePerOutputChunkBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return ClientOperationTimePerOutputChunk{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientOperationTimePerOutputChunk) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.client.operation.time_per_output_chunk".
+func (ClientOperationTimePerOutputChunk) Name() string {
+	return ClientOperationTimePerOutputChunkName
+}
+
+// Unit returns "s".
+func (ClientOperationTimePerOutputChunk) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (ClientOperationTimePerOutputChunk) Description() string {
+	return "time between two consecutive chunks, under the older name"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientOperationTimePerOutputChunk) Record(ctx context.Context, value float64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientOperationTimePerOutputChunk) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientOperationTimePerOutputChunk) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientOperationTimePerOutputChunk) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientOperationTimePerOutputChunk) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientOperationTimePerOutputChunk) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// WorkflowDurationBuckets returns the bucket boundaries of
+// gen_ai.workflow.duration, in s. The slice is the caller's own.
+func WorkflowDurationBuckets() []float64 {
+	return []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}
+}
+
+// WorkflowDuration is the instrument gen_ai.workflow.duration, in s:
+// duration of one run of a workflow, under the oldest name.
+//
+// Unit: s. Stability: development. Under a condition: error.type,
+// gen_ai.workflow.name.
+//
+// The zero value records nothing.
+//
+// Deprecated: renamed; use gen_ai.invoke_agent.duration.
+type WorkflowDuration struct {
+	metric.Float64Histogram
+}
+
+// NewWorkflowDuration makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+//
+// Deprecated: renamed; use gen_ai.invoke_agent.duration.
+func NewWorkflowDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (WorkflowDuration, error) {
+	if m == nil {
+		return WorkflowDuration{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(WorkflowDurationName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("duration of one run of a workflow, under the oldest name"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(WorkflowDurationBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return WorkflowDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m WorkflowDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "gen_ai.workflow.duration".
+func (WorkflowDuration) Name() string {
+	return WorkflowDurationName
+}
+
+// Unit returns "s".
+func (WorkflowDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (WorkflowDuration) Description() string {
+	return "duration of one run of a workflow, under the oldest name"
+}
+
+// Record records value with the attributes given.
+func (m WorkflowDuration) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m WorkflowDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrErrorType returns error.type, wanted where the operation failed: class
+// of the error that ended the operation; _OTHER where no class is known.
+func (WorkflowDuration) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// AttrWorkflowName returns gen_ai.workflow.name, wanted where it is known:
+// name of the workflow.
+func (WorkflowDuration) AttrWorkflowName(value string) attribute.KeyValue {
+	return WorkflowName(value)
 }

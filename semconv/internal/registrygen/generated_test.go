@@ -19,6 +19,7 @@ import (
 const (
 	registryFolder = "../../registry"
 	semconvFolder  = "../.."
+	docsFolder     = "../../../docs"
 )
 
 func loadRegistry(t *testing.T) []*File {
@@ -39,6 +40,19 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 		require.Equal(t, string(want), string(got), "%s differs, run: go generate ./semconv", name)
 	}
 
+	documents, err := RenderDocs(loadRegistry(t))
+	require.NoError(t, err)
+	for name, want := range documents {
+		got, err := os.ReadFile(path.Join(docsFolder, name))
+		require.NoError(t, err, "run: go generate ./semconv")
+		require.Equal(t, string(want), string(got), "docs/%s differs, run: go generate ./semconv", name)
+	}
+	exported, err := os.ReadDir(path.Join(docsFolder, "registry"))
+	require.NoError(t, err)
+	for _, entry := range exported {
+		require.Contains(t, documents, "registry/"+entry.Name(), "it comes from no YAML file any more, delete it")
+	}
+
 	err = fs.WalkDir(tree, ".", func(name string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(name, "_gen.go") {
 			require.Contains(t, rendered, name, "%s comes from no YAML file any more, delete it", name)
@@ -52,6 +66,9 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 // a value on its way.
 func TestConstantsEqualTheirYAMLValues(t *testing.T) {
 	for _, f := range loadRegistry(t) {
+		if f.Package == "" {
+			continue
+		}
 		got := constants(t, path.Join(semconvFolder, folder(f.Package)))
 		for _, a := range f.Attributes {
 			require.Equal(t, a.Key, got[f.attributeName(a)+"Key"])
@@ -65,8 +82,14 @@ func TestConstantsEqualTheirYAMLValues(t *testing.T) {
 		for _, e := range f.Events {
 			require.Equal(t, e.Name, got[f.eventName(e)])
 		}
+		for _, e := range f.Entities {
+			require.Equal(t, e.Type, got[f.entityName(e)])
+		}
+		for _, h := range f.Headers {
+			require.Equal(t, h.Name, got[f.headerName(h)])
+		}
 		for _, s := range f.Spans {
-			require.Equal(t, s.Name, got[f.spanName(s)])
+			require.Equal(t, s.Type, got[f.spanName(s)])
 		}
 	}
 }
@@ -106,6 +129,9 @@ func constants(t *testing.T, folder string) map[string]string {
 		file, err := parser.ParseFile(token.NewFileSet(), path.Join(folder, name), nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
+			if decl, ok := n.(*ast.GenDecl); ok && decl.Tok != token.CONST {
+				return false
+			}
 			spec, ok := n.(*ast.ValueSpec)
 			if !ok {
 				return true

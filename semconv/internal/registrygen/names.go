@@ -4,21 +4,24 @@ import "strings"
 
 // initialisms are the parts of a key that camel case alone would misspell.
 var initialisms = map[string]string{
-	"ai":    "AI",
-	"api":   "API",
-	"eof":   "EOF",
-	"genai": "GenAI",
-	"gpu":   "GPU",
-	"http":  "HTTP",
-	"id":    "ID",
-	"kv":    "KV",
-	"llm":   "LLM",
-	"mcp":   "MCP",
-	"rag":   "RAG",
-	"slo":   "SLO",
-	"ttft":  "TTFT",
-	"uri":   "URI",
-	"url":   "URL",
+	"ai":     "AI",
+	"aws":    "AWS",
+	"api":    "API",
+	"eof":    "EOF",
+	"genai":  "GenAI",
+	"gpu":    "GPU",
+	"http":   "HTTP",
+	"id":     "ID",
+	"json":   "JSON",
+	"kv":     "KV",
+	"llm":    "LLM",
+	"mcp":    "MCP",
+	"openai": "OpenAI",
+	"rag":    "RAG",
+	"slo":    "SLO",
+	"ttft":   "TTFT",
+	"uri":    "URI",
+	"url":    "URL",
 }
 
 // camel turns a.b_c-d into ABCD, each part with its initialism.
@@ -64,4 +67,21 @@ func (f *File) memberName(a Attribute, m Member) string {
 
 func (f *File) eventName(e Event) string { return "Event" + camel(f.stripped(e.Name)) }
 
-func (f *File) spanName(s Span) string { return "Span" + camel(f.stripped(s.Name)) }
+func (f *File) entityName(e Entity) string { return "Entity" + camel(f.stripped(e.Type)) }
+
+func (f *File) spanName(s Span) string { return "Span" + camel(f.stripped(s.Type)) }
+
+func (f *File) headerName(h Header) string {
+	if h.Go != "" {
+		return "Header" + h.Go
+	}
+	return "Header" + camel(h.Name)
+}
+
+// kind is what the alias names.
+func (a Alias) kind() string {
+	if a.Kind == "" {
+		return "attribute"
+	}
+	return a.Kind
+}

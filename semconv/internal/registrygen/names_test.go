@@ -42,6 +42,6 @@ func TestGoNameOfAMemberSpanAndEvent(t *testing.T) {
 	role := Attribute{Key: "genai.span.role"}
 
 	require.Equal(t, "GenAISpanRoleHTTPError", f.memberName(role, Member{Value: "http-error"}))
-	require.Equal(t, "SpanQueueWait", f.spanName(Span{Name: "queue.wait"}))
+	require.Equal(t, "SpanQueueWait", f.spanName(Span{Type: "queue.wait"}))
 	require.Equal(t, "EventFirstToken", f.eventName(Event{Name: "first_token"}))
 }

@@ -21,7 +21,10 @@ var templates = template.Must(template.New("").
 func Render(files []*File) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, f := range files {
-		view := newView(f)
+		if f.Package == "" {
+			continue
+		}
+		view := newView(f, files)
 		var parts []string
 		if len(f.Attributes) > 0 {
 			parts = append(parts, "attributes")
@@ -29,7 +32,7 @@ func Render(files []*File) (map[string][]byte, error) {
 		if len(f.Metrics) > 0 {
 			parts = append(parts, "metrics")
 		}
-		if len(f.Events)+len(f.Spans) > 0 {
+		if len(view.Names) > 0 {
 			parts = append(parts, "names")
 		}
 		for _, part := range parts {
@@ -40,6 +43,11 @@ func Render(files []*File) (map[string][]byte, error) {
 			out[path.Join(folder(f.Package), part+"_gen.go")] = text
 		}
 	}
+	text, err := tables(files)
+	if err != nil {
+		return nil, err
+	}
+	out["registry_gen.go"] = text
 	return out, nil
 }
 

@@ -20,7 +20,7 @@ func TestEveryFeatureOfTheFormatRenders(t *testing.T) {
 	rendered, err := Render(files)
 	require.NoError(t, err)
 
-	require.Len(t, rendered, 2)
+	require.Len(t, rendered, 4)
 	for name, got := range rendered {
 		golden := filepath.Join(folder, path.Base(name)+".golden")
 		if *update {
@@ -33,19 +33,21 @@ func TestEveryFeatureOfTheFormatRenders(t *testing.T) {
 }
 
 func TestRunWritesEachPackageToItsFolder(t *testing.T) {
-	out := t.TempDir()
-	require.NoError(t, run(registryFolder, out))
+	out, docs := t.TempDir(), t.TempDir()
+	require.NoError(t, run(registryFolder, out, docs))
 
 	require.FileExists(t, filepath.Join(out, "attributes_gen.go"))
 	require.FileExists(t, filepath.Join(out, "names_gen.go"))
 	require.FileExists(t, filepath.Join(out, "genaiconv", "metrics_gen.go"))
+	require.FileExists(t, filepath.Join(docs, "vocabulary.md"))
+	require.FileExists(t, filepath.Join(docs, "registry", "house.yaml"))
 }
 
 func TestRunWritesNothingOnAMistake(t *testing.T) {
 	registry, out := t.TempDir(), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(registry, "a.yaml"), []byte("package: semconv\nkeys: []\n"), 0o644))
 
-	require.EqualError(t, run(registry, out), `a.yaml:2:1: unknown field "keys"`)
+	require.EqualError(t, run(registry, out, out), `a.yaml:2:1: unknown field "keys"`)
 	entries, err := os.ReadDir(out)
 	require.NoError(t, err)
 	require.Empty(t, entries)
@@ -54,12 +56,13 @@ func TestRunWritesNothingOnAMistake(t *testing.T) {
 func TestAnAnchorIsTheListItNames(t *testing.T) {
 	files, err := Load(fstest.MapFS{"a.yaml": {Data: []byte(`
 package: semconv
-external: [server.port, error.type]
+attributes:
+  - {key: a.d, type: int, brief: x}
 metrics:
-  - {name: a.b, instrument: counter, type: int, unit: s, brief: x, attributes: &shared [server.port, error.type]}
+  - {name: a.b, instrument: counter, type: int, unit: s, brief: x, attributes: &shared [{key: a.d, level: required}]}
   - {name: a.c, instrument: counter, type: int, unit: s, brief: x, attributes: *shared}
 `)}})
 
 	require.NoError(t, err)
-	require.Equal(t, []string{"server.port", "error.type"}, files[0].Metrics[1].Attributes)
+	require.Equal(t, []Ref{{Key: "a.d", Level: "required"}}, files[0].Metrics[1].Attributes)
 }

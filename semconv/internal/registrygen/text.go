@@ -43,11 +43,38 @@ func sentence(text string) string {
 	return strings.TrimSuffix(strings.TrimSpace(text), ".") + "."
 }
 
-func deprecation(text string) string {
+func deprecation(text, replacement string) string {
 	if text == "" {
 		return ""
 	}
+	if replacement != "" {
+		text += "; use " + replacement
+	}
 	return "Deprecated: " + sentence(text)
+}
+
+// note is an explanation that a reader of the code needs as well.
+func note(text string) string {
+	if text == "" {
+		return ""
+	}
+	return sentence(capital(text))
+}
+
+// capital begins a text with a capital letter, unless it begins with a name.
+func capital(text string) string {
+	if first, _, _ := strings.Cut(text, " "); strings.ContainsAny(first, "._") {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// unseen says what of an entry is an assumption.
+func unseen(parts []string) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Not seen in the release, and taken from the text before it: %s.", strings.Join(parts, ", "))
 }
 
 // in says the unit of a number where that is more than a count or a ratio.
@@ -73,10 +100,21 @@ func attributeFacts(a Attribute) string {
 	if a.Stability != "" {
 		facts = append(facts, "Stability: "+a.Stability)
 	}
+	if a.Content {
+		facts = append(facts, "May hold text of a user: off unless asked for")
+	}
 	if a.Sampling {
 		facts = append(facts, "Samplers read it: give it when the span starts")
 	}
 	return strings.Join(facts, ". ") + "."
+}
+
+// levelTitles are the levels as a heading of a list of keys.
+var levelTitles = map[string]string{
+	"required":    "Required",
+	"conditional": "Under a condition",
+	"recommended": "Recommended",
+	"opt_in":      "On request",
 }
 
 // metricFacts is the short list under an instrument.
@@ -85,8 +123,19 @@ func metricFacts(m Metric) string {
 	if m.Stability != "" {
 		facts = append(facts, "Stability: "+m.Stability)
 	}
-	if len(m.Attributes) > 0 {
-		facts = append(facts, "May carry: "+strings.Join(m.Attributes, ", "))
+	if m.Streaming {
+		facts = append(facts, "For streamed responses only")
+	}
+	for _, level := range levels {
+		var keys []string
+		for _, r := range m.Attributes {
+			if r.Level == level {
+				keys = append(keys, r.Key)
+			}
+		}
+		if len(keys) > 0 {
+			facts = append(facts, levelTitles[level]+": "+strings.Join(keys, ", "))
+		}
 	}
 	return strings.Join(facts, ". ") + "."
 }

@@ -16,6 +16,9 @@ var attributeTypes = map[string]attributeType{
 	"int":     {kind: "int", param: "v int", expr: "%sKey.Int(v)", accepts: isInt, number: true},
 	"double":  {kind: "double", param: "v float64", expr: "%sKey.Float64(v)", accepts: isNumber, number: true},
 	"boolean": {kind: "boolean", param: "v bool", expr: "%sKey.Bool(v)", accepts: isBool},
+	"int[]": {
+		kind: "int[]", param: "v ...int", expr: "%sKey.IntSlice(v)", accepts: isInts,
+	},
 	"string[]": {
 		kind: "string[]", param: "v ...string", expr: "%sKey.StringSlice(v)", accepts: isStrings,
 	},
@@ -62,9 +65,13 @@ func isNumber(v any) bool {
 	return ok || isInt(v)
 }
 
-func isStrings(v any) bool {
+func isStrings(v any) bool { return isListOf(v, isString) }
+
+func isInts(v any) bool { return isListOf(v, isInt) }
+
+func isListOf(v any, accepts func(any) bool) bool {
 	values, ok := v.([]any)
-	return ok && !slices.ContainsFunc(values, func(v any) bool { return !isString(v) })
+	return ok && !slices.ContainsFunc(values, func(v any) bool { return !accepts(v) })
 }
 
 // hasMember reports whether value is a known value of the enum a.

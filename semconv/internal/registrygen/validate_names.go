@@ -3,12 +3,15 @@ package main
 import (
 	"fmt"
 	"go/token"
+	"slices"
 	"strings"
 )
 
-// owns reports whether name may be declared in f as far as f's strip says.
+// owns reports whether name may be declared in f as far as its namespaces say.
 func (f *File) owns(name string) bool {
-	return f.Strip == "" || strings.HasPrefix(name, f.Strip+".")
+	return f.Strip == "" || slices.ContainsFunc(append(f.Owns, f.Strip), func(namespace string) bool {
+		return strings.HasPrefix(name, namespace+".")
+	})
 }
 
 // owners checks that each key and metric of f stands in the file of its
@@ -35,6 +38,9 @@ func (c *checker) owners(f *File, files []*File) {
 
 // goNames checks the exported identifiers that come from f.
 func (c *checker) goNames(f *File) {
+	if f.Package == "" {
+		return
+	}
 	for i, a := range f.Attributes {
 		path, name := fmt.Sprintf("attributes[%d]", i), f.attributeName(a)
 		names := []string{name, name + "Key"}
@@ -48,13 +54,19 @@ func (c *checker) goNames(f *File) {
 	}
 	for i, m := range f.Metrics {
 		name := f.metricName(m)
-		c.declare(f, fmt.Sprintf("metrics[%d]", i), "New"+name, name+"Name", name+"Buckets")
+		c.declare(f, fmt.Sprintf("metrics[%d]", i), name, "New"+name, name+"Name", name+"Buckets")
 	}
 	for i, e := range f.Events {
 		c.declare(f, fmt.Sprintf("events[%d]", i), f.eventName(e))
 	}
+	for i, e := range f.Entities {
+		c.declare(f, fmt.Sprintf("entities[%d]", i), f.entityName(e))
+	}
 	for i, s := range f.Spans {
 		c.declare(f, fmt.Sprintf("spans[%d]", i), f.spanName(s))
+	}
+	for i, h := range f.Headers {
+		c.declare(f, fmt.Sprintf("headers[%d]", i), f.headerName(h))
 	}
 }
 

@@ -9,7 +9,11 @@ import (
 
 // Each text is a whole registry with one mistake.
 func TestAMistakeGivesOneErrorWithItsPlace(t *testing.T) {
-	const valid = "package: semconv\nattributes:\n"
+	const (
+		valid   = "package: semconv\nattributes:\n"
+		role    = valid + "  - {key: genai.span.role, type: enum, brief: x,\n     members: [{value: queue, brief: x}]}\n"
+		carries = valid + "  - {key: a.b, type: int, brief: x}\nevents:\n  - name: e\n    brief: x\n    attributes:\n      - {key: a.b, "
+	)
 	tests := map[string]struct{ text, want string }{
 		"empty file": {
 			"", "a.yaml: want one YAML document that is not empty",
@@ -47,7 +51,7 @@ func TestAMistakeGivesOneErrorWithItsPlace(t *testing.T) {
 		},
 		"unknown type": {
 			valid + "  - {key: a.b, type: float, brief: x}\n",
-			`a.yaml:3: attributes[0].type: unknown type "float", want one of any, boolean, double, enum, int, string, string[], template[string]`,
+			`a.yaml:3: attributes[0].type: unknown type "float", want one of any, boolean, double, enum, int, int[], string, string[], template[string]`,
 		},
 		"unknown stability": {
 			valid + "  - {key: a.b, type: int, brief: x, stability: experimental}\n",
@@ -120,12 +124,65 @@ func TestAMistakeGivesOneErrorWithItsPlace(t *testing.T) {
 		},
 		"metric with an unknown key": {
 			"package: semconv\nmetrics:\n  - name: a.b\n    instrument: counter\n    type: int\n    unit: s\n" +
-				"    brief: x\n    attributes: [server.prot]\n",
-			"a.yaml:8: metrics[0].attributes[0]: server.prot is neither a key of the registry nor external",
+				"    brief: x\n    attributes: [{key: server.prot, level: required}]\n",
+			"a.yaml:8: metrics[0].attributes[0].key: server.prot is not a key of the registry",
 		},
 		"span of unknown role": {
-			"package: semconv\nspans:\n  - {name: queue.wait, role: queue, brief: x}\n",
+			"package: semconv\nspans:\n  - {type: queue.wait, kind: internal, role: queue, brief: x}\n",
 			`a.yaml:3: spans[0].role: "queue" is not a member of genai.span.role`,
+		},
+		"span of unknown kind": {
+			role + "spans:\n  - {type: queue.wait, kind: inner, role: queue, brief: x}\n",
+			`a.yaml:6: spans[0].kind: unknown kind "inner", want one of client, consumer, internal, producer, server`,
+		},
+		"span that refines a refinement": {
+			role + "spans:\n  - {type: a, kind: client, role: queue, brief: x}\n  - {type: b, refines: a, brief: x}\n" +
+				"  - {type: c, refines: b, brief: x}\n",
+			"a.yaml:8: spans[2].refines: b is not a span of the registry that stands by itself",
+		},
+		"attribute of unknown level": {
+			carries + "level: must}\n",
+			`a.yaml:8: events[0].attributes[0].level: unknown level "must", want one of required, conditional, recommended, opt_in`,
+		},
+		"condition that no program understands": {
+			carries + "level: conditional, if: it suits, when: it suits}\n",
+			`a.yaml:8: events[0].attributes[0].when: "it suits": want known, failed, has KEY, missing KEY, KEY = VALUE|… or KEY != VALUE|…`,
+		},
+		"condition over an unknown key": {
+			carries + "level: conditional, if: x, when: has a.z}\n",
+			"a.yaml:8: events[0].attributes[0].when: a.z is not a key of the registry",
+		},
+		"condition for programs only": {
+			carries + "level: recommended, when: failed}\n",
+			"a.yaml:8: events[0].attributes[0]: if and when belong together: one for people, one for checkers",
+		},
+		"conditional without a condition": {
+			carries + "level: conditional}\n",
+			"a.yaml:8: events[0].attributes[0].when: is missing: a.b is conditional",
+		},
+		"attribute carried twice": {
+			carries + "level: required}\n      - {key: a.b, level: required}\n",
+			"a.yaml:9: events[0].attributes[1].key: a.b stands here twice",
+		},
+		"alias of nothing": {
+			valid + "aliases:\n  - {name: b, of: a.b}\n",
+			"a.yaml:4: aliases[0].of: a.b is not declared",
+		},
+		"alias in another unit": {
+			valid + "  - {key: a.b, type: double, unit: s, brief: x}\naliases:\n  - {name: b, of: a.b, unit: ms}\n",
+			"a.yaml:5: aliases[0].factor: is missing: b is in ms, a.b in s",
+		},
+		"alias that is a key": {
+			valid + "  - {key: a.b, type: double, brief: x}\naliases:\n  - {name: a.b, of: a.b}\n",
+			"a.yaml:5: aliases[0].name: key a.b is already declared at a.yaml:3",
+		},
+		"replacement that is no key": {
+			valid + "  - {key: a.b, type: int, brief: x, deprecated: x, replacement: a.c}\n",
+			"a.yaml:3: attributes[0].replacement: a.c is not a key of the registry",
+		},
+		"replacement without a reason": {
+			valid + "  - {key: a.b, type: int, brief: x, replacement: a.c}\n  - {key: a.c, type: int, brief: x}\n",
+			"a.yaml:3: attributes[0].deprecated: is missing",
 		},
 		"event given twice": {
 			"package: semconv\nevents:\n  - {name: a_b, brief: x}\n  - {name: a_b, brief: x}\n",

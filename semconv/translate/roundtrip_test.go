@@ -1,0 +1,150 @@
+package translate_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/genaitrace/otelgenai/semconv/translate"
+)
+
+var all = []*translate.Vocabulary{
+	translate.Standard, translate.Semconv141, translate.Semconv136, translate.House,
+	translate.OpenInference, translate.VLLM, translate.SGLang,
+}
+
+// randomAttributes makes a span's attributes in the Standard vocabulary.
+func randomAttributes(r *rand.Rand) []attribute.KeyValue {
+	pick := func(values ...string) string { return values[r.IntN(len(values))] }
+	word := func() string { return "w" + strconv.Itoa(r.IntN(1000)) }
+	ms := func() float64 { return float64(r.Int64N(1<<45)) / 1e6 } // whole nanoseconds
+	candidates := []attribute.KeyValue{
+		attribute.String("gen_ai.operation.name", pick("chat", "text_completion", "embeddings", "retrieval", "execute_tool", "invoke_agent", "plan", "search_memory", word())),
+		attribute.String("gen_ai.provider.name", pick("openai", "x_ai", "gcp.gemini", "gcp.vertex_ai", "gcp.gen_ai", "azure.ai.openai", "azure.ai.inference", "aws.bedrock", "mistral_ai", "moonshot_ai", "vllm")),
+		attribute.String("gen_ai.request.model", word()),
+		attribute.String("gen_ai.response.model", word()),
+		attribute.String("gen_ai.response.id", word()),
+		attribute.StringSlice("gen_ai.response.finish_reasons", slices.Repeat([]string{word()}, r.IntN(3))),
+		attribute.Int("gen_ai.request.top_k", r.IntN(100)),
+		attribute.Int("gen_ai.retrieval.top_k", r.IntN(100)),
+		attribute.Int("gen_ai.request.choice.count", r.IntN(5)),
+		attribute.Float64("gen_ai.request.temperature", r.Float64()),
+		attribute.Int("gen_ai.usage.input_tokens", r.IntN(1<<20)),
+		attribute.Int("gen_ai.usage.output_tokens", r.IntN(1<<20)),
+		attribute.Int("gen_ai.usage.cache_read.input_tokens", r.IntN(1<<20)),
+		attribute.Int("gen_ai.usage.cache_write.input_tokens", r.IntN(1<<20)),
+		attribute.Float64("gen_ai.response.time_to_first_chunk", float64(r.Int64N(1<<45))/1e9),
+		attribute.Float64("llm.ttft_ms", ms()),
+		attribute.Float64("llm.queue_wait_ms", ms()),
+		attribute.Float64("ai.prefill.duration_ms", ms()),
+		attribute.Float64("ai.decode.duration_ms", ms()),
+		attribute.String("gen_ai.tool.call.arguments", word()),
+		attribute.String("gen_ai.tool.name", word()),
+		attribute.String("gen_ai.agent.name", word()),
+		attribute.String("gen_ai.prompt.variable."+word(), word()),
+		attribute.String("genai.request_id", word()),
+		attribute.String("http.route", "/"+word()),
+		attribute.Bool("app.beta", r.IntN(2) == 0),
+	}
+	if candidates[0].Value.AsString() == "retrieval" {
+		// Vocabularies before Standard have one key for the two of them.
+		candidates = slices.DeleteFunc(candidates, func(a attribute.KeyValue) bool { return a.Key == "gen_ai.request.top_k" })
+	}
+	r.Shuffle(len(candidates), func(i, j int) { candidates[i], candidates[j] = candidates[j], candidates[i] })
+	return candidates[:r.IntN(len(candidates)+1)]
+}
+
+func TestStandardSurvivesTheWayThroughEveryVocabulary(t *testing.T) {
+	for _, v := range all {
+		t.Run(v.String(), func(t *testing.T) {
+			there, back := translator(t, translate.Standard, v), translator(t, v, translate.Standard)
+			for seed := range uint64(3000) {
+				want := randomAttributes(rand.New(rand.NewPCG(1, seed)))
+				got := back.Attributes(there.Attributes(want))
+				require.ElementsMatch(t, want, got, "seed %d, by way of %v", seed, there.Attributes(want))
+			}
+		})
+	}
+}
+
+func TestNoAttributeIsLostOrDoubledBetweenAnyTwoVocabularies(t *testing.T) {
+	for _, from := range all {
+		for _, to := range all {
+			t.Run(fmt.Sprintf("%s to %s", from, to), func(t *testing.T) {
+				start, tr := translator(t, translate.Standard, from), translator(t, from, to)
+				for seed := range uint64(300) {
+					in := start.Attributes(randomAttributes(rand.New(rand.NewPCG(2, seed))))
+					said := duplicates(tr)
+					out := tr.Attributes(in)
+					require.GreaterOrEqual(t, len(out)+duplicates(tr)-said, len(in), "only what is said twice may go")
+					keys := make(map[attribute.Key]bool)
+					for _, a := range out {
+						require.False(t, keys[a.Key], "seed %d: %s stands twice in %v", seed, a.Key, out)
+						keys[a.Key] = true
+					}
+					require.Equal(t, out, tr.Attributes(in), "the order must not change")
+				}
+			})
+		}
+	}
+}
+
+func duplicates(tr *translate.Translator) (n int) {
+	for _, f := range tr.Report().Findings {
+		if f.Reason == translate.Duplicate {
+			n += int(f.Count)
+		}
+	}
+	return n
+}
+
+func TestEveryNanosecondSurvives(t *testing.T) {
+	there, back := translator(t, translate.House, translate.Standard), translator(t, translate.Standard, translate.House)
+	r := rand.New(rand.NewPCG(3, 3))
+	for range 100_000 {
+		in := kv("ai.response.delay_ms", float64(r.Int64N(1<<(1+r.IntN(51))))/1e6)
+		require.Equal(t, in, back.Attributes(there.Attributes(in)))
+	}
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, -0.25, math.Copysign(0, -1), math.Pi, 1e300} {
+		got := back.Attributes(there.Attributes(kv("ai.response.delay_ms", x)))[0].Value.AsFloat64()
+		if x == math.MaxFloat64 || math.IsNaN(x) || math.IsInf(x, 0) {
+			assert.False(t, got < 1e300 && got > -1e300, "%g became %g", x, got)
+			continue
+		}
+		assert.InEpsilon(t, 1+x, 1+got, 1e-15, "%g became %g", x, got)
+	}
+}
+
+func TestTranslatorIsSafeForConcurrentUse(t *testing.T) {
+	tr := translator(t, translate.OpenInference, translate.Standard)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 200 {
+				in := kv("openinference.span.kind", "TOOL", "input.value", "x", "llm.token_count.total", 1)
+				assert.Equal(t, kv("gen_ai.operation.name", "execute_tool", "gen_ai.tool.call.arguments", "x", "llm.token_count.total", 1), tr.Attributes(in))
+				tr.Report()
+			}
+		})
+	}
+	wg.Wait()
+	assert.Equal(t, findings{{"llm.token_count.total", translate.NoTarget, 1600}}, tr.Report().Findings)
+}
+
+func TestReportIsBounded(t *testing.T) {
+	tr := translator(t, translate.OpenInference, translate.Standard)
+	for i := range 2000 {
+		tr.Attributes(kv("llm.x"+strconv.Itoa(i), "v"))
+	}
+	report := tr.Report()
+	assert.Len(t, report.Findings, 500)
+	assert.EqualValues(t, 1500, report.Overflow)
+}
