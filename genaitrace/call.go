@@ -85,7 +85,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	req.clean()
 	arrived, now := t.arrival(ctx, req.Arrived)
 	inner := isInner(ctx)
-	attrs := req.appendStart(make([]attribute.KeyValue, 0, 12))
+	attrs := t.words.Rewrite(req.appendStart(make([]attribute.KeyValue, 0, 12)))
 	options, began := startOptions(trace.SpanKindClient, attrs, req.Arrived, arrived, now)
 	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), options...)
 	if !span.IsRecording() && !t.metrics.callEnabled(ctx) {
@@ -229,7 +229,7 @@ func (c *Call) SetRequest(late Request) {
 		c.span.SetName(c.t.spanName(string(c.req.Operation), news.Model))
 	}
 	if attrs := news.appendFacts(nil); len(attrs) > 0 {
-		c.span.SetAttributes(attrs...)
+		c.span.SetAttributes(c.t.words.Rewrite(attrs)...)
 	}
 }
 
@@ -435,7 +435,7 @@ func (c *Call) describe(stats *clockStats, errType string) {
 		attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))
 	}
 	if len(attrs) > 0 {
-		c.span.SetAttributes(attrs...)
+		c.span.SetAttributes(c.t.words.Rewrite(attrs)...)
 	}
 }
 
@@ -493,6 +493,9 @@ func (c *Call) record(stats *clockStats, how outcome, errType string, duration i
 		plain = m.with(d)
 	}
 	m.clientDuration.Record(c.ctx, seconds(duration), plain...)
+	if !c.inner {
+		m.recordTokens(c.ctx, d, c.usage)
+	}
 }
 
 // Fault counts an input that telemetry could not read, and reports the first of

@@ -75,7 +75,7 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 	}
 	arrived, now := t.arrival(ctx, given)
 	inner := isInner(ctx)
-	attrs := req.appendStart(make([]attribute.KeyValue, 0, 12))
+	attrs := t.words.Rewrite(req.appendStart(make([]attribute.KeyValue, 0, 12)))
 	options, began := startOptions(trace.SpanKindInternal, attrs, req.Arrived, arrived, now)
 	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceGenerate, options...)
 	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) {
@@ -332,7 +332,7 @@ func (inf *Inference) describe(how outcome, errType string, err error) {
 	if errType != "" {
 		attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))
 	}
-	inf.span.SetAttributes(attrs...)
+	inf.span.SetAttributes(inf.t.words.Rewrite(attrs)...)
 	setStatus(inf.span, how, err)
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
-// metrics holds every instrument of a Tracer; none is nil.
+// metrics holds every instrument of a Tracer; but for tokens none is nil.
 type metrics struct {
 	serverDuration   metric.Float64Histogram
 	serverTTFT       metric.Float64Histogram
@@ -27,6 +27,8 @@ type metrics struct {
 	clientPerChunk   metric.Float64Histogram
 	ttft             metric.Float64Histogram
 	faults           metric.Int64Counter
+	tokens           metric.Int64Histogram // of Legacy alone, else nil
+	words            semconv.Vocabulary
 
 	reported [faultKinds]atomic.Bool // faults are logged once a kind
 
@@ -41,17 +43,24 @@ type metrics struct {
 // without its server and under model _OTHER.
 const maxOptions = 1000
 
-func newMetrics(m metric.Meter) *metrics {
-	s := &metrics{}
+func newMetrics(m metric.Meter, words semconv.Vocabulary) *metrics {
+	s := &metrics{words: words}
 	for _, chosen := range []*bound.Set{&s.operations, &s.providers, &s.models, &s.servers, &s.errTypes} {
 		chosen.Limit = maxDistinct
 	}
 	s.serverDuration = instrument(genaiconv.NewServerRequestDuration(m))
 	s.serverTTFT = instrument(genaiconv.NewServerTimeToFirstToken(m))
 	s.serverPerToken = instrument(genaiconv.NewServerTimePerOutputToken(m))
-	s.clientDuration = instrument(genaiconv.NewClientInferenceDuration(m))
-	s.clientFirstChunk = instrument(genaiconv.NewClientInferenceTimeToFirstChunk(m))
-	s.clientPerChunk = instrument(genaiconv.NewClientInferenceTimePerOutputChunk(m))
+	if words == semconv.Legacy {
+		s.clientDuration = instrument(genaiconv.NewClientOperationDuration(m))
+		s.clientFirstChunk = instrument(genaiconv.NewClientOperationTimeToFirstChunk(m))
+		s.clientPerChunk = instrument(genaiconv.NewClientOperationTimePerOutputChunk(m))
+		s.tokens = instrument(genaiconv.NewClientTokenUsage(m))
+	} else {
+		s.clientDuration = instrument(genaiconv.NewClientInferenceDuration(m))
+		s.clientFirstChunk = instrument(genaiconv.NewClientInferenceTimeToFirstChunk(m))
+		s.clientPerChunk = instrument(genaiconv.NewClientInferenceTimePerOutputChunk(m))
+	}
 	s.ttft = instrument(semconv.NewGenAITimeToFirstToken(m))
 	s.faults = instrument(semconv.NewGenAITelemetryFaults(m))
 	return s
@@ -101,14 +110,23 @@ func (s *metrics) with(d dimensions) []metric.RecordOption {
 	if s.optionLen.Load() >= maxOptions {
 		d = dimensions{role: d.role, model: bound.Other, errType: d.errType}
 	}
-	opts := []metric.RecordOption{metric.WithAttributeSet(d.set())}
+	opts := []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(s.write(d.attributes())...))}
 	if _, loaded := s.options.LoadOrStore(d, opts); !loaded {
 		s.optionLen.Add(1)
 	}
 	return opts
 }
 
-func (d dimensions) set() attribute.Set {
+// write adds what Legacy's dashboards read. The dimensions of a metric are official
+// in every vocabulary.
+func (s *metrics) write(attrs []attribute.KeyValue) []attribute.KeyValue {
+	if s.words == semconv.Legacy {
+		return s.words.Rewrite(attrs)
+	}
+	return attrs
+}
+
+func (d dimensions) attributes() []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 8)
 	for _, a := range [...]struct {
 		key   attribute.Key
@@ -129,7 +147,24 @@ func (d dimensions) set() attribute.Set {
 	if d.serverPort > 0 {
 		attrs = append(attrs, otelsemconv.ServerPort(d.serverPort))
 	}
-	return attribute.NewSet(attrs...)
+	return attrs
+}
+
+// recordTokens writes the token usage of a call as the older conventions have it.
+func (s *metrics) recordTokens(ctx context.Context, d dimensions, u usage) {
+	if s.tokens == nil || !s.tokens.Enabled(ctx) {
+		return
+	}
+	d.errType = ""
+	for _, part := range [...]struct {
+		count
+		kind genaiconv.TokenTypeAttr
+	}{{u.input, genaiconv.TokenTypeInput}, {u.output, genaiconv.TokenTypeOutput}} {
+		if part.known {
+			opts := append(s.with(d), metric.WithAttributes(genaiconv.TokenType(part.kind)))
+			s.tokens.Record(ctx, int64(part.n), opts...)
+		}
+	}
 }
 
 const faultKinds = 6

@@ -32,11 +32,15 @@ type Tracer struct {
 	tracer  trace.Tracer
 	metrics *metrics
 	models  bound.Set // models that may appear in span names
+	words   semconv.Vocabulary
 }
 
 type config struct {
 	tracerProvider trace.TracerProvider
 	meterProvider  metric.MeterProvider
+	vocabulary     semconv.Vocabulary
+	chosen         bool  // by option
+	err            error // what was wrong with the options
 }
 
 // An Option configures [New].
@@ -68,14 +72,13 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 	})
 }
 
-// New makes a Tracer. It cannot fail: a metric instrument that the provider
-// refuses is reported through [otel.Handle] and left out.
+// New makes a Tracer. It cannot fail: an option that is wrong, or a metric
+// instrument that the provider refuses, is reported through [otel.Handle] and left
+// out.
 func New(opts ...Option) *Tracer {
-	c := config{}
-	for _, o := range opts {
-		if o != nil {
-			c = o.apply(c)
-		}
+	c, err := configure(opts)
+	if err != nil {
+		reportOnce(err)
 	}
 	if c.tracerProvider == nil {
 		c.tracerProvider = otel.GetTracerProvider()
@@ -86,7 +89,8 @@ func New(opts ...Option) *Tracer {
 	return &Tracer{
 		models:  bound.Set{Limit: maxDistinct},
 		tracer:  c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(Version)),
-		metrics: newMetrics(c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version))),
+		metrics: newMetrics(c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version)), c.vocabulary),
+		words:   c.vocabulary,
 	}
 }
 

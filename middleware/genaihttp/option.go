@@ -11,6 +11,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/propagation"
+	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
@@ -87,6 +88,15 @@ func WithPropagators(p otelprop.TextMapPropagator) Option {
 func WithPublicEndpoint() Option {
 	return optionFunc(func(c config) config {
 		c.public = true
+		return c
+	})
+}
+
+// WithVocabulary sets in which words the spans and metrics of model calls are
+// written; see [genaitrace.WithVocabulary].
+func WithVocabulary(v semconv.Vocabulary) Option {
+	return optionFunc(func(c config) config {
+		c.tracer = append(c.tracer, genaitrace.WithVocabulary(v))
 		return c
 	})
 }
