@@ -98,19 +98,25 @@ type twin struct {
 	per float64 // house units in one official unit
 }
 
-var twins = sync.OnceValue(func() map[attribute.Key]twin {
-	all := make(map[attribute.Key]twin)
+// The map is made on first use: importing this package runs no code.
+var (
+	twinsOnce sync.Once
+	twins     map[attribute.Key]twin
+)
+
+func makeTwins() {
+	twins = make(map[attribute.Key]twin)
 	for a := range All() {
 		if a.Origin == OriginHouse && a.Official != "" && a.Deprecated == "" {
-			all[a.Official] = twin{a.Key, math.Round(1 / a.Factor)}
+			twins[a.Official] = twin{a.Key, math.Round(1 / a.Factor)}
 		}
 	}
-	return all
-})
+}
 
 // houseTwin says the same in the house's words, if it has any.
 func houseTwin(kv attribute.KeyValue) (attribute.KeyValue, bool) {
-	t, ok := twins()[kv.Key]
+	twinsOnce.Do(makeTwins)
+	t, ok := twins[kv.Key]
 	if !ok {
 		return attribute.KeyValue{}, false
 	}
