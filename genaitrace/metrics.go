@@ -53,9 +53,9 @@ func newMetrics(m metric.Meter, words semconv.Vocabulary) *metrics {
 	s.serverPerToken = instrument(genaiconv.NewServerTimePerOutputToken(m))
 	if words == semconv.Legacy {
 		s.clientDuration = instrument(genaiconv.NewClientOperationDuration(m))
-		s.clientFirstChunk = instrument(genaiconv.NewClientOperationTimeToFirstChunk(m))
-		s.clientPerChunk = instrument(genaiconv.NewClientOperationTimePerOutputChunk(m))
-		s.tokens = instrument(genaiconv.NewClientTokenUsage(m))
+		s.clientFirstChunk = instrument(genaiconv.NewClientOperationTimeToFirstChunk(m)) //nolint:staticcheck // the older name is what Legacy is for
+		s.clientPerChunk = instrument(genaiconv.NewClientOperationTimePerOutputChunk(m)) //nolint:staticcheck // the older name is what Legacy is for
+		s.tokens = instrument(genaiconv.NewClientTokenUsage(m))                          //nolint:staticcheck // the older name is what Legacy is for
 	} else {
 		s.clientDuration = instrument(genaiconv.NewClientInferenceDuration(m))
 		s.clientFirstChunk = instrument(genaiconv.NewClientInferenceTimeToFirstChunk(m))
@@ -161,7 +161,7 @@ func (s *metrics) recordTokens(ctx context.Context, d dimensions, u usage) {
 		kind genaiconv.TokenTypeAttr
 	}{{u.input, genaiconv.TokenTypeInput}, {u.output, genaiconv.TokenTypeOutput}} {
 		if part.known {
-			opts := append(s.with(d), metric.WithAttributes(genaiconv.TokenType(part.kind)))
+			opts := append(s.with(d), metric.WithAttributes(genaiconv.TokenType(part.kind))) //nolint:staticcheck // the older name is what Legacy is for
 			s.tokens.Record(ctx, int64(part.n), opts...)
 		}
 	}
