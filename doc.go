@@ -9,7 +9,8 @@
 //   - genaitrace records what only the engine knows: queue, tokenizer, prefill,
 //     decode and each token;
 //   - propagation carries one trace over HTTP headers and gRPC metadata;
-//   - semconv and semconv/genaiconv hold the names, typed;
+//   - semconv, semconv/genaiconv and semconv/mcpconv hold the names, typed;
+//   - semconv/translate speaks older and other vocabularies;
 //   - middleware/wire reads streams for those who move them by other means;
 //   - capture/waterfall draws a trace in the terminal.
 //

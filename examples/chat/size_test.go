@@ -11,9 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 )
@@ -34,10 +36,27 @@ func TestATraceOf2000TokensIsSmallOnTheWire(t *testing.T) {
 		t.Fatalf("first span %q and %d others, want the call and the 6 of the host", name, len(host))
 	}
 	callerBytes, hostBytes := otlpBytes(t, caller), otlpBytes(t, host)
-	t.Logf("OTLP, uncompressed: caller's span %d bytes, host's tree %d bytes", callerBytes, hostBytes)
+	t.Logf("OTLP, uncompressed: caller's span %d bytes, host's tree %d bytes; an event a token: %d bytes",
+		callerBytes, hostBytes, otlpBytes(t, eventPerToken(t.Context())))
 	if callerBytes > 3500 || hostBytes > 6000 {
 		t.Errorf("more than 3,500 or 6,000 bytes")
 	}
+}
+
+// eventPerToken is one span that has an event with three attributes for each of
+// 2,000 tokens.
+func eventPerToken(ctx context.Context) []sdktrace.ReadOnlySpan {
+	recorder := tracetest.NewSpanRecorder()
+	limits := sdktrace.NewSpanLimits()
+	limits.EventCountLimit = -1
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder), sdktrace.WithRawSpanLimits(limits))
+	_, span := provider.Tracer("by hand").Start(ctx, "chat qwen2.5-7b-instruct")
+	for i := range 2000 {
+		span.AddEvent("token", trace.WithAttributes(
+			attribute.Int("index", i), attribute.Int("length", 4), attribute.Bool("first", i == 0)))
+	}
+	span.End()
+	return recorder.Ended()
 }
 
 func wireRequest() genaitrace.Request {
