@@ -81,7 +81,8 @@ func (s *metrics) serverEnabled(ctx context.Context) bool {
 
 func (s *metrics) callEnabled(ctx context.Context) bool {
 	return s.clientDuration.Enabled(ctx) || s.clientFirstChunk.Enabled(ctx) ||
-		s.clientPerChunk.Enabled(ctx) || s.ttft.Enabled(ctx)
+		s.clientPerChunk.Enabled(ctx) || s.ttft.Enabled(ctx) ||
+		s.tokens != nil && s.tokens.Enabled(ctx)
 }
 
 // dimensions are the attributes of a metric; empty ones are left out.

@@ -80,6 +80,6 @@ var reported sync.Map // text of an error → true; as many as a program has wro
 // reportOnce keeps a wrong option or variable from being reported by every Tracer.
 func reportOnce(err error) {
 	if _, seen := reported.LoadOrStore(err.Error(), true); !seen {
-		otel.Handle(fmt.Errorf("genaitrace: %w (the default applies)", err))
+		otel.Handle(fmt.Errorf("genaitrace: %w (it is left out)", err))
 	}
 }

@@ -1298,7 +1298,7 @@ var events = [...]Event{
 	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements66},
 	{Name: "gen_ai.client.inference.operation.details", Log: true, Level: "opt_in", Severity: 5, Brief: "everything about one model call, content included where it is wanted, apart from the span", Stability: "development", Attributes: requirements7},
 	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements67},
-	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Attributes: requirements68},
+	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements68},
 	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements66},
 	{Name: "gen_ai.system.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.system_instructions"},
 	{Name: "gen_ai.tool.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},

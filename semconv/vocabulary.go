@@ -81,12 +81,7 @@ func (v Vocabulary) Rewrite(attrs []attribute.KeyValue) []attribute.KeyValue {
 
 // legacySystem is the older spelling of a provider.
 func legacySystem(provider string) string {
-	switch provider {
-	case "azure.ai.inference":
-		return "az.ai.inference"
-	case "azure.ai.openai":
-		return "az.ai.openai"
-	case "x_ai":
+	if provider == "x_ai" {
 		return "xai"
 	}
 	return provider

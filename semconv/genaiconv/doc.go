@@ -38,7 +38,9 @@
 //   - the attributes of the spans gen_ai.retrieval and gen_ai.execute_tool, of
 //     the metrics gen_ai.retrieval.duration and gen_ai.invoke_agent.duration,
 //     and of the events gen_ai.client.inference.exception and
-//     gen_ai.execute_tool.exception
+//     gen_ai.execute_tool.exception; level and attributes of the event
+//     gen_ai.evaluation.result; exception events of other operations are left
+//     out, as none was seen
 //   - the bucket boundaries of gen_ai.client.embeddings.duration and
 //     gen_ai.retrieval.duration; a metric for the input tokens of embeddings is
 //     left out

@@ -11,8 +11,9 @@
 //	duration.Record(ctx, 0.12, mcpconv.MethodNameToolsCall)
 //
 // The conventions moved these names to the GenAI repository. Of its release
-// v0.1.0 no text about MCP was seen: everything here is as it was in version
-// 1.41.0 of the semantic conventions. All of it is in development, and there is
+// v0.1.0 no text about MCP was seen: the metrics are as in version 1.41.0 of the
+// semantic conventions, attributes and spans as in the newest text before that
+// release. All of it is in development, and there is
 // no schema URL to claim.
 //
 // The package is generated from semconv/registry/mcp.yaml.

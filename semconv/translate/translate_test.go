@@ -119,6 +119,16 @@ func TestAttributes(t *testing.T) {
 			want: kv("gen_ai.agent.name", "support"),
 		},
 		{
+			name: "and comes back as a workflow", from: translate.Standard, to: translate.Semconv141,
+			in:   kv("gen_ai.operation.name", "invoke_workflow", "gen_ai.agent.name", "support"),
+			want: kv("gen_ai.operation.name", "invoke_workflow", "gen_ai.workflow.name", "support"),
+		},
+		{
+			name: "an agent stays an agent", from: translate.Standard, to: translate.Semconv141,
+			in:   kv("gen_ai.operation.name", "invoke_agent", "gen_ai.agent.name", "triage"),
+			want: kv("gen_ai.operation.name", "invoke_agent", "gen_ai.agent.name", "triage"),
+		},
+		{
 			name: "but not the agent within it", from: translate.Semconv141, to: translate.Standard,
 			in:        kv("gen_ai.workflow.name", "support", "gen_ai.agent.name", "triage"),
 			want:      kv("gen_ai.workflow.name", "support", "gen_ai.agent.name", "triage"),
