@@ -1,0 +1,295 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// maxSize bounds a contract file.
+const maxSize = 1 << 20
+
+// Position is a place in a contract file.
+type Position struct {
+	File         string
+	Line, Column int // from 1
+}
+
+// String returns file:line:column, and nothing for an unknown place.
+func (p Position) String() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return p.File + ":" + strconv.Itoa(p.Line) + ":" + strconv.Itoa(p.Column)
+}
+
+// Error is what is wrong with a contract file.
+type Error struct {
+	Position Position
+	Message  string
+}
+
+func (e *Error) Error() string { return e.Position.String() + ": " + e.Message }
+
+// File is a decoded contract file and the places of its parts.
+type File struct {
+	Contract Contract
+	name     string
+	root     ast.Node
+}
+
+// Decode reads one contract file. Its name appears in errors, which are of type
+// [*Error] and name the line and the column. Unknown keys are errors. What the
+// parts mean together is checked when the contract is compiled, not here.
+func Decode(name string, data []byte) (*File, error) {
+	fail := func(line, column int, format string, args ...any) (*File, error) {
+		return nil, &Error{Position{name, line, column}, fmt.Sprintf(format, args...)}
+	}
+	if len(data) > maxSize {
+		return fail(0, 0, "has %d bytes, a contract has at most %d", len(data), maxSize)
+	}
+	parsed, err := parse(data)
+	if err != nil {
+		return nil, explain(name, err)
+	}
+	docs := slices.DeleteFunc(parsed.Docs, func(d *ast.DocumentNode) bool { return d.Body == nil })
+	switch {
+	case len(docs) == 0:
+		return fail(1, 1, "is empty, want \"contract: %s\"", Version)
+	case len(docs) > 1:
+		line, column := place(docs[1].Body)
+		return fail(line, column, "a second document starts here; a contract file is one document")
+	}
+	f := &File{name: name, root: docs[0].Body}
+	if _, ok := f.root.(*ast.MappingNode); !ok {
+		line, column := place(f.root)
+		return fail(line, column, "want a mapping that starts with \"contract: %s\"", Version)
+	}
+	// The version first: in a file of another format every key is unknown.
+	if at := find(f.root, "contract"); at == nil {
+		return fail(1, 1, "the key contract is missing, want \"contract: %s\"", Version)
+	} else if v, ok := at.(*ast.StringNode); !ok || v.Value != Version {
+		line, column := place(at)
+		return fail(line, column, "contract is %q, this version reads %s", at.String(), Version)
+	}
+	if err := decode(f.root, &f.Contract); err != nil {
+		return nil, explain(name, err)
+	}
+	if err := f.required(reflect.ValueOf(f.Contract), nil); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// parse keeps a parser's panic over damaged text from its caller.
+func parse(data []byte) (file *ast.File, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			file, err = nil, fmt.Errorf("cannot be read as YAML: %v", r)
+		}
+	}()
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		return nil, fmt.Errorf("holds a NUL byte at offset %d", i)
+	}
+	return parser.ParseBytes(data, 0)
+}
+
+func decode(root ast.Node, into *Contract) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("cannot be read as a contract: %v", r)
+		}
+	}()
+	return yaml.NodeToValue(root, into, yaml.Strict())
+}
+
+// At returns the place of a part, such as At("spans", "gateway", "attributes"):
+// the nearest that the file has. Items of lists are named by their number.
+func (f *File) At(path ...string) Position {
+	if f == nil || f.root == nil {
+		return Position{}
+	}
+	at, found := f.root, f.root
+	for _, key := range path {
+		if at = find(at, key); at == nil {
+			break
+		}
+		found = at
+	}
+	line, column := keyPlace(f.root, found)
+	return Position{f.name, line, column}
+}
+
+// find returns the value of a key of a mapping, or the item of a list.
+func find(node ast.Node, key string) ast.Node {
+	switch n := node.(type) {
+	case *ast.MappingNode:
+		for _, v := range n.Values {
+			if keyText(v.Key) == key {
+				return v.Value
+			}
+		}
+	case *ast.SequenceNode:
+		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Values) {
+			return n.Values[i]
+		}
+	case *ast.AnchorNode:
+		return find(n.Value, key)
+	}
+	return nil
+}
+
+func keyText(key ast.Node) string {
+	if s, ok := key.(*ast.StringNode); ok {
+		return s.Value
+	}
+	return key.String()
+}
+
+// keyPlace returns where found is said: at its key where it has one.
+func keyPlace(root, found ast.Node) (line, column int) {
+	key := found
+	ast.Walk(visitor(func(n ast.Node) bool {
+		if v, ok := n.(*ast.MappingValueNode); ok && v.Value == found {
+			key = v.Key
+			return false
+		}
+		return true
+	}), root)
+	return place(key)
+}
+
+type visitor func(ast.Node) bool
+
+func (v visitor) Visit(n ast.Node) ast.Visitor {
+	if v(n) {
+		return v
+	}
+	return nil
+}
+
+func place(node ast.Node) (line, column int) {
+	if m, ok := node.(*ast.MappingNode); ok && len(m.Values) > 0 {
+		node = m.Values[0].Key
+	}
+	if t := node.GetToken(); t != nil && t.Position != nil {
+		return t.Position.Line, t.Position.Column
+	}
+	return 1, 1
+}
+
+// placed is an error of this package at a node.
+type placed struct {
+	node    ast.Node
+	message string
+}
+
+func (p *placed) Error() string { return p.message }
+
+func at(node ast.Node, message string) error { return &placed{node, message} }
+
+// explain turns an error of the YAML library into one of ours.
+func explain(name string, err error) error {
+	var own *placed
+	if errors.As(err, &own) {
+		line, column := place(own.node)
+		return &Error{Position{name, line, column}, own.message}
+	}
+	var theirs yaml.Error
+	if !errors.As(err, &theirs) {
+		return &Error{Position{File: name}, err.Error()}
+	}
+	position := Position{File: name}
+	if t := theirs.GetToken(); t != nil && t.Position != nil {
+		position.Line, position.Column = t.Position.Line, t.Position.Column
+	}
+	message := theirs.GetMessage()
+	var unknown *yaml.UnknownFieldError
+	if errors.As(err, &unknown) && unknown.Token != nil {
+		key := unknown.Token.Value
+		message = fmt.Sprintf("unknown key %q", key)
+		if near := Nearest(key, allKeys()); near != "" {
+			message += fmt.Sprintf(", did you mean %q?", near)
+		}
+	}
+	var mistyped *yaml.TypeError
+	if errors.As(err, &mistyped) {
+		message = fmt.Sprintf("want %s, found %s", typeName(mistyped.DstType), typeName(mistyped.SrcType))
+	}
+	return &Error{position, message}
+}
+
+func typeName(t reflect.Type) string {
+	if t == nil {
+		return "nothing"
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "a mapping"
+	case reflect.Pointer:
+		return typeName(t.Elem())
+	default:
+		return t.String()
+	}
+}
+
+// required checks that the keys marked so are there.
+func (f *File) required(v reflect.Value, path []string) error {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return f.required(v.Elem(), path)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			key := field.Tag.Get("yaml")
+			if field.Tag.Get("required") != "" && v.Field(i).IsZero() {
+				return &Error{f.At(path...), fmt.Sprintf("%s: the key %s is missing", strings.Join(path, "."), key)}
+			}
+			if err := f.required(v.Field(i), append(slices.Clip(path), key)); err != nil {
+				return err
+			}
+		}
+	case reflect.Map:
+		for _, key := range sortedKeys(v) {
+			if err := f.required(v.MapIndex(reflect.ValueOf(key)), append(slices.Clip(path), key)); err != nil {
+				return err
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			if err := f.required(v.Index(i), append(slices.Clip(path), strconv.Itoa(i))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func sortedKeys(m reflect.Value) []string {
+	keys := make([]string, 0, m.Len())
+	for _, k := range m.MapKeys() {
+		keys = append(keys, k.String())
+	}
+	slices.Sort(keys)
+	return keys
+}
