@@ -436,4 +436,3 @@ func use(replacement string) string {
 	}
 	return ": use " + code(replacement)
 }
-

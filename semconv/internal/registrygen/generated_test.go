@@ -9,6 +9,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -22,11 +23,29 @@ const (
 	docsFolder     = "../../../docs"
 )
 
+// The registry is read once for all tests, which do not change it.
+var readRegistry = sync.OnceValues(func() ([]*File, error) { return Load(os.DirFS(registryFolder)) })
+
 func loadRegistry(t *testing.T) []*File {
 	t.Helper()
-	files, err := Load(os.DirFS(registryFolder))
+	files, err := readRegistry()
 	require.NoError(t, err)
 	return files
+}
+
+var renderDocs = sync.OnceValues(func() (map[string][]byte, error) {
+	files, err := readRegistry()
+	if err != nil {
+		return nil, err
+	}
+	return RenderDocs(files)
+})
+
+func renderedDocs(t *testing.T) map[string][]byte {
+	t.Helper()
+	documents, err := renderDocs()
+	require.NoError(t, err)
+	return documents
 }
 
 func TestGeneratedFilesAreUpToDate(t *testing.T) {
@@ -40,8 +59,7 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 		require.Equal(t, string(want), string(got), "%s differs, run: go generate ./semconv", name)
 	}
 
-	documents, err := RenderDocs(loadRegistry(t))
-	require.NoError(t, err)
+	documents := renderedDocs(t)
 	for name, want := range documents {
 		got, err := os.ReadFile(path.Join(docsFolder, name))
 		require.NoError(t, err, "run: go generate ./semconv")

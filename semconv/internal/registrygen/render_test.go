@@ -34,13 +34,14 @@ func TestEveryFeatureOfTheFormatRenders(t *testing.T) {
 
 func TestRunWritesEachPackageToItsFolder(t *testing.T) {
 	out, docs := t.TempDir(), t.TempDir()
-	require.NoError(t, run(registryFolder, out, docs))
+	require.NoError(t, run("testdata/sample", out, docs))
 
-	require.FileExists(t, filepath.Join(out, "attributes_gen.go"))
-	require.FileExists(t, filepath.Join(out, "names_gen.go"))
-	require.FileExists(t, filepath.Join(out, "genaiconv", "metrics_gen.go"))
+	require.FileExists(t, filepath.Join(out, "registry_gen.go"))
+	require.FileExists(t, filepath.Join(out, "sample", "attributes_gen.go"))
+	require.FileExists(t, filepath.Join(out, "sample", "names_gen.go"))
+	require.FileExists(t, filepath.Join(out, "sample", "metrics_gen.go"))
 	require.FileExists(t, filepath.Join(docs, "vocabulary.md"))
-	require.FileExists(t, filepath.Join(docs, "registry", "house.yaml"))
+	require.FileExists(t, filepath.Join(docs, "registry", "sample.yaml"))
 }
 
 func TestRunWritesNothingOnAMistake(t *testing.T) {
