@@ -4,7 +4,9 @@
 // scheduler and the KV cache.
 //
 // Each key is a constant and a function that takes a value of the right type.
-// The official keys are in packages genaiconv and mcpconv.
+// The official keys are in packages genaiconv and mcpconv. Keys of the general
+// conventions, such as error.type and server.address, are known to look-ups and
+// have no constants here: go.opentelemetry.io/otel/semconv has those.
 //
 //	span.SetAttributes(
 //		semconv.GenAISpanRole(semconv.GenAISpanRolePrefill),
@@ -25,6 +27,7 @@
 //	a, ok := semconv.Lookup("llm.prompt.tokens") // a.AliasOf is ai.tokens.input
 //	span, ok := semconv.LookupSpan("gen_ai.client.inference")
 //	keys := semconv.Suggest("gen_ai.usage.inputtokens")
+//	advice, ok := semconv.Instead("model.latency_ms") // no key: the duration of its span
 //
 // A name that ends in Ms takes milliseconds as float64; metrics of time are in
 // seconds. Enums are open: where no constant fits, convert any string.

@@ -65,6 +65,17 @@ func ExampleSuggest() {
 	// Output: gen_ai.usage.input_tokens
 }
 
+// Some words that people write have no name here; an error message says why.
+func ExampleInstead() {
+	const key = "model.latency_ms"
+	if _, known := semconv.Lookup(key); !known {
+		if advice, ok := semconv.Instead(key); ok {
+			fmt.Printf("%s is no key: here that is %s\n", key, advice)
+		}
+	}
+	// Output: model.latency_ms is no key: here that is the duration of the span inference.generate or model.forward itself
+}
+
 func ExampleLookupSpan() {
 	span, _ := semconv.LookupSpan("gen_ai.client.inference")
 	for _, r := range span.Attributes {

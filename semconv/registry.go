@@ -73,14 +73,20 @@ type Attribute struct {
 	AliasOf     attribute.Key // key that this one is another spelling of
 	Deprecated  string        // why the key is no longer used; empty where it is
 	Replacement attribute.Key // key to use instead of a deprecated one
-	Factor      float64       // what a number is multiplied with to become one of Target; 0 where there is no target
+	// Factor is what a number is multiplied with to become one of Target, and 1
+	// where the target has the same unit or values are no numbers. It is 0 where
+	// nothing is carried over: there is no target, or the target only says what
+	// to write instead, because values under this key need not mean the same
+	// (Note says why). semconv/translate then keeps the key.
+	Factor float64
 
 	Content  bool // values may hold text of a user
 	Sampling bool // samplers read it: to be given when a span starts
 }
 
-// Target returns the key that a says the same as, if any: the one that it is
-// another spelling of, its replacement, or its official twin.
+// Target returns the key that stands for a, if any: the one that it is another
+// spelling of, its replacement, or its official twin. Factor says whether a's
+// values are that key's too.
 func (a Attribute) Target() (attribute.Key, bool) {
 	for _, key := range [...]attribute.Key{a.AliasOf, a.Replacement, a.Official} {
 		if key != "" {
@@ -186,6 +192,15 @@ func find(key string) int {
 		}
 	}
 	return -1
+}
+
+// Instead says what stands for a word that people write and that is no key,
+// span, event or metric here, such as model.latency_ms. In an error message the
+// advice goes on from "here that is". A word that has a name here, such as an
+// alias, is answered by the look-ups.
+func Instead(word string) (advice string, ok bool) {
+	advice = settled(word)
+	return advice, advice != ""
 }
 
 // All returns every attribute in order of its key.

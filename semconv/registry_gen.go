@@ -15,7 +15,7 @@ var attributes = [...]Attribute{
 	{Key: "ai.gpu.memory.reserved", Type: "int", Unit: "By", Brief: "device memory that the allocator holds, in use or not", Origin: "house"},
 	{Key: "ai.gpu.name", Type: "string", Brief: "model of the device", Origin: "house", Official: "hw.model", Factor: 1},
 	{Key: "ai.gpu.stream_id", Type: "int", Brief: "number of the device stream that ran the step", Origin: "house"},
-	{Key: "ai.input_tokens", Type: "int", Unit: "{token}", Brief: "tokens of the prompt, cached ones included; written where an outer span of the same trace already carries the official key", Note: "only where it counts tokens; some code puts the number of characters here", Origin: "alias", AliasOf: "ai.tokens.input", Factor: 1},
+	{Key: "ai.input_tokens", Type: "int", Unit: "{token}", Brief: "tokens of the prompt, cached ones included; written where an outer span of the same trace already carries the official key", Note: "tokens in some code, characters in other; nothing tells which", Origin: "alias", AliasOf: "ai.tokens.input"},
 	{Key: "ai.kernel.duration_ms", Type: "double", Unit: "ms", Brief: "run time of one device kernel", Origin: "house"},
 	{Key: "ai.kv_cache.blocks_allocated", Type: "int", Unit: "{block}", Brief: "KV cache blocks taken for the request", Origin: "house"},
 	{Key: "ai.kv_cache.blocks_evicted", Type: "int", Unit: "{block}", Brief: "KV cache blocks of others that were dropped to make room for the request", Origin: "house"},
@@ -59,7 +59,7 @@ var attributes = [...]Attribute{
 	{Key: "gen_ai.agent.description", Type: "string", Brief: "what the agent is for, in free text", Origin: "genai", Stability: "development"},
 	{Key: "gen_ai.agent.id", Type: "string", Brief: "lasting identifier of a hosted agent; never that of an object in memory", Origin: "genai", Stability: "development"},
 	{Key: "gen_ai.agent.name", Type: "string", Brief: "name of the agent or workflow, as people know it", Origin: "genai", Stability: "development", Sampling: true},
-	{Key: "gen_ai.agent.version", Type: "string", Brief: "version of the agent", Origin: "genai", Stability: "development"},
+	{Key: "gen_ai.agent.version", Type: "string", Brief: "which release or revision of the agent ran, as its owner counts them", Origin: "genai", Stability: "development"},
 	{Key: "gen_ai.completion", Type: "string", Brief: "the whole answer as one text", Origin: "genai", Stability: "development", Deprecated: "the messages are in gen_ai.output.messages", Content: true},
 	{Key: "gen_ai.conversation.compacted", Type: "boolean", Brief: "whether the conversation sent was shortened or summarised to fit", Origin: "genai", Stability: "development"},
 	{Key: "gen_ai.conversation.id", Type: "string", Brief: "identifier of the conversation, session or thread, as the service or the application keeps it; never one made up for the trace", Origin: "genai", Stability: "development"},
@@ -400,11 +400,11 @@ var attributes = [...]Attribute{
 	{Key: "gpu.device", Type: "string", Brief: "model of the device", Note: "holds a model of device, not an index", Origin: "alias", AliasOf: "ai.gpu.name", Factor: 1},
 	{Key: "gpu_type", Type: "string", Brief: "model of the device", Origin: "alias", AliasOf: "ai.gpu.name", Factor: 1},
 	{Key: "heap_used_ratio", Type: "double", Unit: "1", Brief: "share of the heap in use, from 0 to 1", Origin: "alias", AliasOf: "ai.memory.heap_used_ratio", Factor: 1},
-	{Key: "http.method", Type: "string", Brief: "HTTP method of the request", Origin: "alias", AliasOf: "http.request.method", Factor: 1},
-	{Key: "http.request.method", Type: "string", Brief: "HTTP method of the request", Origin: "general", Stability: "stable"},
+	{Key: "http.method", Type: "string", Brief: "HTTP verb of the request, in upper case", Note: "the older HTTP conventions; what translates those translates all their keys together", Origin: "alias", AliasOf: "http.request.method"},
+	{Key: "http.request.method", Type: "string", Brief: "HTTP verb of the request, in upper case", Origin: "general", Stability: "stable"},
 	{Key: "http.response.status_code", Type: "int", Brief: "HTTP status of the answer", Origin: "general", Stability: "stable"},
 	{Key: "http.route", Type: "string", Brief: "route that matched, with its parameters unfilled", Origin: "general", Stability: "stable"},
-	{Key: "http.status_code", Type: "int", Brief: "HTTP status of the answer", Origin: "alias", AliasOf: "http.response.status_code", Factor: 1},
+	{Key: "http.status_code", Type: "int", Brief: "HTTP status of the answer", Note: "the older HTTP conventions; what translates those translates all their keys together", Origin: "alias", AliasOf: "http.response.status_code"},
 	{Key: "hw.gpu.task", Type: "enum", Brief: "which part of a GPU a measurement is about", Origin: "general", Stability: "development", Members: []Member{
 		{Value: "decoder", Brief: "video decoding"},
 		{Value: "encoder", Brief: "video encoding"},
@@ -475,7 +475,7 @@ var attributes = [...]Attribute{
 	{Key: "mcp.resource.uri", Type: "string", Brief: "address of the MCP resource", Origin: "genai", Stability: "development"},
 	{Key: "mcp.session.id", Type: "string", Brief: "identifier of the MCP session", Origin: "genai", Stability: "development"},
 	{Key: "memory_allocated", Type: "int", Unit: "By", Brief: "device memory in use by tensors", Origin: "alias", AliasOf: "ai.gpu.memory.allocated", Factor: 1},
-	{Key: "metadata", Type: "any", Brief: "what else the source says about the signal; it may quote the answer", Note: "a field of a signal record, which no span carries", Origin: "alias", AliasOf: "genai.signal.metadata", Factor: 1, Content: true},
+	{Key: "metadata", Type: "any", Brief: "what else the source says about the signal; it may quote the answer", Note: "a field of a signal record; on a span, a word so common may mean anything", Origin: "alias", AliasOf: "genai.signal.metadata", Content: true},
 	{Key: "model-version", Type: "string", Brief: "version or revision of the model that runs, beside its name", Note: "a label of service discovery", Origin: "alias", AliasOf: "ai.model.version", Factor: 1},
 	{Key: "model.name", Type: "string", Brief: "model that the request asks for", Origin: "alias", AliasOf: "ai.model.name", Factor: 1},
 	{Key: "model.version", Type: "string", Brief: "version or revision of the model that runs, beside its name", Origin: "alias", AliasOf: "ai.model.version", Factor: 1},
@@ -503,18 +503,18 @@ var attributes = [...]Attribute{
 	{Key: "output.token_count", Type: "int", Unit: "{token}", Brief: "tokens generated, reasoning included; written where an outer span of the same trace already carries the official key", Origin: "alias", AliasOf: "ai.tokens.output", Factor: 1},
 	{Key: "phase", Type: "string", Brief: "the change of phase that a phase.transition event reports", Note: "an attribute of the event phase.transition", Origin: "alias", AliasOf: "genai.phase", Factor: 1},
 	{Key: "prefill.duration_ms", Type: "double", Unit: "ms", Brief: "first forward pass over the prompt starts → its last one ends, the first output token computed", Origin: "alias", AliasOf: "ai.prefill.duration_ms", Factor: 1},
-	{Key: "process.executable.name", Type: "string", Brief: "name of the executable", Origin: "general", Stability: "release_candidate"},
-	{Key: "process.executable.path", Type: "string", Brief: "path of the executable", Origin: "general", Stability: "release_candidate"},
-	{Key: "process.exit.code", Type: "int", Brief: "exit code of the process", Origin: "general", Stability: "release_candidate"},
-	{Key: "prompt", Type: "any", Brief: "messages that the model was given; see Message", Note: "a field of a log record; content, written only where the content policy says so", Origin: "alias", AliasOf: "gen_ai.input.messages", Factor: 1, Content: true},
-	{Key: "prompt.hash", Type: "string", Brief: "keyed hash of the prompt, to recognise equal prompts without keeping them", Note: "no value is comparable: one source cuts MD5 to 8 digits, another SHA-256 to 12", Origin: "alias", AliasOf: "genai.prompt.hash", Factor: 1},
+	{Key: "process.executable.name", Type: "string", Brief: "file name of the program that ran, without its folder", Origin: "general", Stability: "release_candidate"},
+	{Key: "process.executable.path", Type: "string", Brief: "where the program that ran lies on its machine", Origin: "general", Stability: "release_candidate"},
+	{Key: "process.exit.code", Type: "int", Brief: "status with which the process ended, 0 where all went well", Origin: "general", Stability: "release_candidate"},
+	{Key: "prompt", Type: "any", Brief: "messages that the model was given; see Message", Note: "a field of a log record, and plain text where the target is structured; content, written only where the content policy says so", Origin: "alias", AliasOf: "gen_ai.input.messages", Content: true},
+	{Key: "prompt.hash", Type: "string", Brief: "keyed hash of the prompt, to recognise equal prompts without keeping them", Note: "no value is comparable: one source cuts MD5 to 8 digits, another SHA-256 to 12", Origin: "alias", AliasOf: "genai.prompt.hash"},
 	{Key: "prompt_chain", Type: "string[]", Brief: "names of the prompts that led to this one, oldest first", Origin: "alias", AliasOf: "genai.prompt.chain", Factor: 1},
 	{Key: "prompt_length_bucket", Type: "string", Brief: "range that the prompt's length in tokens falls into", Origin: "alias", AliasOf: "genai.prompt.length_bucket", Factor: 1},
 	{Key: "quantization_type", Type: "string", Brief: "number format of the model's weights", Origin: "alias", AliasOf: "genai.quantization", Factor: 1},
 	{Key: "request.batch_size", Type: "int", Unit: "{request}", Brief: "requests that share one forward pass or one batch", Origin: "alias", AliasOf: "ai.batch.size", Factor: 1},
 	{Key: "request.id", Type: "string", Brief: "identifier of the request inside the service", Origin: "alias", AliasOf: "genai.request_id", Factor: 1},
 	{Key: "request_id", Type: "string", Brief: "identifier of the request inside the service", Origin: "alias", AliasOf: "genai.request_id", Factor: 1},
-	{Key: "reserved", Type: "int", Unit: "By", Brief: "device memory that the allocator holds, in use or not", Note: "a field of a memory report, which no span carries", Origin: "alias", AliasOf: "ai.gpu.memory.reserved", Factor: 1},
+	{Key: "reserved", Type: "int", Unit: "By", Brief: "device memory that the allocator holds, in use or not", Note: "a field of a memory report; on a span, a word so common may mean anything", Origin: "alias", AliasOf: "ai.gpu.memory.reserved"},
 	{Key: "retriever.hit_count", Type: "int", Unit: "{document}", Brief: "documents found", Origin: "alias", AliasOf: "genai.retriever.hit_count", Factor: 1},
 	{Key: "retriever.top_k", Type: "int", Unit: "{document}", Brief: "number of documents asked for", Origin: "alias", AliasOf: "gen_ai.retrieval.top_k", Factor: 1},
 	{Key: "retriever.type", Type: "enum", Brief: "how documents are searched", Origin: "alias", AliasOf: "genai.retriever.type", Factor: 1, Members: []Member{
@@ -525,8 +525,8 @@ var attributes = [...]Attribute{
 	{Key: "rpc.response.status_code", Type: "string", Brief: "status code of the RPC answer, as text", Origin: "general", Stability: "release_candidate"},
 	{Key: "server.address", Type: "string", Brief: "host name, address or socket path of the server", Origin: "general", Stability: "stable", Sampling: true},
 	{Key: "server.port", Type: "int", Brief: "port of the server", Origin: "general", Stability: "stable", Sampling: true},
-	{Key: "service.name", Type: "string", Brief: "name of the service", Origin: "general", Stability: "stable"},
-	{Key: "service.version", Type: "string", Brief: "version of the service", Origin: "general", Stability: "stable"},
+	{Key: "service.name", Type: "string", Brief: "what the service calls itself; all its instances share it", Origin: "general", Stability: "stable"},
+	{Key: "service.version", Type: "string", Brief: "release of the service that is running", Origin: "general", Stability: "stable"},
 	{Key: "session.id", Type: "string", Brief: "identifier of the user's session", Origin: "general", Stability: "development"},
 	{Key: "signal_type", Type: "enum", Brief: "what a signal about an output measures", Note: "a field of a signal record, which no span carries", Origin: "alias", AliasOf: "genai.signal.type", Factor: 1, Members: []Member{
 		{Value: "logit_entropy", Brief: "uncertainty of the next token"},
@@ -551,9 +551,9 @@ var attributes = [...]Attribute{
 	{Key: "token_throughput", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second, from the first token to the last", Origin: "alias", AliasOf: "genai.token.throughput", Factor: 1},
 	{Key: "tokenizer-hash", Type: "string", Brief: "fingerprint of the tokenizer's files, to find a tokenizer that does not fit the model", Note: "a label of service discovery", Origin: "alias", AliasOf: "genai.tokenizer.hash", Factor: 1},
 	{Key: "tokenizer_wait_ms", Type: "double", Unit: "ms", Brief: "time that the engine stood still for the tokenizer", Origin: "alias", AliasOf: "ai.tokenizer.wait_ms", Factor: 1},
-	{Key: "user.id", Type: "string", Brief: "identifier of the user", Origin: "general", Stability: "development"},
+	{Key: "user.id", Type: "string", Brief: "who asked, under the name that the application gives its users", Origin: "general", Stability: "development"},
 	{Key: "user_tier", Type: "string", Brief: "service level of the user", Origin: "alias", AliasOf: "genai.user.tier", Factor: 1},
-	{Key: "value", Type: "double", Brief: "value of the signal, in the measure of its type", Note: "a field of a signal record, which no span carries", Origin: "alias", AliasOf: "genai.signal.value", Factor: 1},
+	{Key: "value", Type: "double", Brief: "value of the signal, in the measure of its type", Note: "a field of a signal record; on a span, a word so common may mean anything", Origin: "alias", AliasOf: "genai.signal.value"},
 	{Key: "violation_level", Type: "enum", Brief: "how badly an objective is missed", Origin: "alias", AliasOf: "genai.slo.violation_level", Factor: 1, Members: []Member{
 		{Value: "warning", Brief: "it will be missed if this goes on"},
 		{Value: "critical", Brief: "it is missed"},
@@ -2279,4 +2279,60 @@ var requirements70 = []Requirement{
 var requirements71 = []Requirement{
 	{Key: "genai.stall.duration_ms", Level: "required"},
 	{Key: "genai.token.position", Level: "recommended"},
+}
+
+func settled(word string) string {
+	switch word {
+	case "model.latency_ms":
+		return "the duration of the span inference.generate or model.forward itself"
+	case "error":
+		return "error.type, set on errors only; a boolean cannot say which"
+	case "order.id":
+		return "a key of the application; none of ours"
+	case "payment.channel":
+		return "a key of the application; none of ours"
+	case "amount.cents":
+		return "a key of the application; none of ours"
+	case "process-payment":
+		return "a span of the application; none of ours"
+	case "decode.first_token":
+		return "the event first_token on inference.decode; a span for one token costs more than the token"
+	case "inference.done":
+		return "the end of inference.generate; a moment is no span"
+	case "decode.next_token":
+		return "genai.token.timeline on inference.decode; the SDK keeps 128 events and drops the oldest"
+	case "model_id":
+		return "baggage, or ai.model.name on the span; tracestate members belong to tracing vendors"
+	case "pipeline_id":
+		return "baggage; tracestate members belong to tracing vendors"
+	case "trace_id_ratio":
+		return "the baseline policy of package sampling"
+	case "trace_id_per_rule":
+		return "the policies of package sampling"
+	case "trace_id":
+		return "the span context"
+	case "span_id":
+		return "the span context"
+	case "stream_token[].token":
+		return "nothing; tokens are content"
+	case "stream_token[].ts_ms":
+		return "genai.token.timeline"
+	case "guardrail_event":
+		return "genai.guardrail.outcome, genai.guardrail.rule_id and genai.guardrail.label"
+	case "timestamp_ns":
+		return "the time of the event or the log record"
+	case "GPU_MEM_CONTENTION":
+		return "gpu_memory_contention of genai.root_cause"
+	case "PREPROCESS_BLOCKING":
+		return "preprocess_blocking of genai.root_cause"
+	case "P99 E2E Latency":
+		return "a quantile of gen_ai.server.request.duration; the time to the first byte, which the name was used for, is genai.time_to_first_token"
+	case "Hallucination Rate":
+		return "genai.evaluations by gen_ai.evaluation.name and label; a rate is the quotient of two sums"
+	case "Safety Violation Count":
+		return "genai.guardrail.decisions with the outcome block"
+	case "finished_time - arrival_time":
+		return "the duration of inference.generate, and gen_ai.server.request.duration"
+	}
+	return ""
 }

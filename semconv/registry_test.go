@@ -32,6 +32,7 @@ func TestLookupKnowsEveryKindOfKey(t *testing.T) {
 		"llm.ttft_ms":                              {semconv.OriginHouse, semconv.TypeDouble, "ms", "", 0},
 		"llm.model.name":                           {semconv.OriginAlias, semconv.TypeString, "", "ai.model.name", 1},
 		"time_to_first_token":                      {semconv.OriginAlias, semconv.TypeDouble, "s", "llm.ttft_ms", 1000},
+		"prompt.hash":                              {semconv.OriginAlias, semconv.TypeString, "", "genai.prompt.hash", 0},
 		"gen_ai.prompt.variable.city":              {semconv.OriginGenAI, semconv.TypeTemplate, "", "", 0},
 		"gen_ai.openai.request.service_tier":       {semconv.OriginGenAI, semconv.TypeEnum, "", "openai.request.service_tier", 1},
 		"gen_ai.workflow.name":                     {semconv.OriginGenAI, semconv.TypeString, "", "gen_ai.agent.name", 1},
@@ -47,6 +48,30 @@ func TestLookupKnowsEveryKindOfKey(t *testing.T) {
 	for _, key := range []attribute.Key{"", "gen_ai", "gen_ai.usage.inputtokens", "gen_ai.prompt.variable", "gen_ai.prompt.variable.", "gen_ai.prompt.variables.x"} {
 		a, ok := semconv.Lookup(key)
 		require.Equal(t, key == "gen_ai.prompt.variable", ok, "%s gives %s", key, a.Key)
+	}
+}
+
+// A word is answered once: by a look-up of names, or by Instead.
+func TestInsteadAnswersWordsThatAreNoName(t *testing.T) {
+	for word, want := range map[string]string{
+		"model.latency_ms":      "the duration of the span inference.generate or model.forward itself",
+		"error":                 "error.type",
+		"order.id":              "a key of the application",
+		"P99 E2E Latency":       "gen_ai.server.request.duration",
+		"stream_token[].ts_ms":  "genai.token.timeline",
+		"GPU_MEM_CONTENTION":    "gpu_memory_contention of genai.root_cause",
+		"decode.first_token":    "the event first_token",
+		"llm.model.name":        "",
+		"gen_ai.request.model":  "",
+		"nobody.has.said.this":  "",
+		"":                      "",
+		"model.latency_ms.more": "",
+	} {
+		advice, ok := semconv.Instead(word)
+		require.Equal(t, want != "", ok, word)
+		require.Contains(t, advice, want, word)
+		_, isKey := semconv.Lookup(attribute.Key(word))
+		require.False(t, ok && isKey, word)
 	}
 }
 
@@ -73,7 +98,9 @@ func TestTargetsAreInUse(t *testing.T) {
 			require.Zero(t, a.Factor, a.Key)
 			continue
 		}
-		require.NotZero(t, a.Factor, a.Key)
+		if a.Factor == 0 {
+			require.NotEmpty(t, a.Note, "%s must say why values are not carried over to %s", a.Key, key)
+		}
 		target, ok := semconv.Lookup(key)
 		require.True(t, ok, "%s stands for %s", a.Key, key)
 		require.Empty(t, target.AliasOf, a.Key)

@@ -322,7 +322,8 @@ const (
 	// Type: string. Stability: development.
 	AgentDescriptionKey = attribute.Key("gen_ai.agent.description")
 
-	// AgentVersionKey is gen_ai.agent.version: version of the agent.
+	// AgentVersionKey is gen_ai.agent.version: which release or revision of the
+	// agent ran, as its owner counts them.
 	//
 	// Type: string. Example: "2.1.0". Stability: development.
 	AgentVersionKey = attribute.Key("gen_ai.agent.version")
@@ -1133,7 +1134,8 @@ func AgentDescription(v string) attribute.KeyValue {
 	return AgentDescriptionKey.String(v)
 }
 
-// AgentVersion returns gen_ai.agent.version: version of the agent.
+// AgentVersion returns gen_ai.agent.version: which release or revision of
+// the agent ran, as its owner counts them.
 func AgentVersion(v string) attribute.KeyValue {
 	return AgentVersionKey.String(v)
 }

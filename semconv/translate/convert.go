@@ -7,45 +7,49 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// nanoseconds is the length of each unit of time that can be converted.
-func nanoseconds(unit string) (n float64, ok bool) {
+// size is how many of the smallest unit of its kind a unit is.
+func size(unit string) (n float64, kind string) {
 	switch unit {
 	case "ns":
-		return 1, true
+		return 1, "time"
 	case "us", "µs":
-		return 1e3, true
+		return 1e3, "time"
 	case "ms":
-		return 1e6, true
+		return 1e6, "time"
 	case "s":
-		return 1e9, true
+		return 1e9, "time"
+	case "By/s":
+		return 1, "rate"
+	case "MBy/s":
+		return 1e6, "rate"
 	}
-	return 0, false
+	return 0, ""
 }
 
-// scale is the change from one unit of time to another, as the lengths of the
-// two in nanoseconds. The zero scale changes nothing.
+// scale is the change from one unit to another of its kind, as the sizes of the
+// two. The zero scale changes nothing.
 type scale struct{ from, to float64 }
 
 func (s scale) none() bool { return s.from == s.to }
 
 // ratio returns the scale from one unit to another, if there is one: between
-// units of time, and from any unit to itself.
+// units of one kind, and from any unit to itself.
 func ratio(from, to string) (scale, bool) {
 	if from == to {
 		return scale{}, true
 	}
-	f, okFrom := nanoseconds(from)
-	t, okTo := nanoseconds(to)
-	return scale{f, t}, okFrom && okTo
+	f, kind := size(from)
+	t, other := size(to)
+	return scale{f, t}, kind != "" && kind == other
 }
 
 // grid is the largest number of nanoseconds (26 days) that survives the way
 // into any unit, as a float64, and back.
 const grid = 1 << 51
 
-// apply converts a duration. Whole nanoseconds, which is what clocks give,
-// survive the way there and back exactly; anything finer does within one unit
-// in the last place.
+// apply converts a number. Whole nanoseconds, which is what clocks give, survive
+// the way there and back exactly; anything finer does within one unit in the
+// last place.
 func (s scale) apply(x float64) float64 {
 	if s.none() {
 		return x

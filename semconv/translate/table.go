@@ -160,7 +160,8 @@ func (t *table) checkRow(r *row) error {
 	if _, ok := ratio(r.Unit, def.Unit); !ok {
 		return fmt.Errorf("unit %q cannot be converted to %q, the unit of %s", r.Unit, def.Unit, r.Ours)
 	}
-	if r.Values != nil && (r.Type != "string" || def.Type != "string") {
+	text := []string{"string", "string[]"}
+	if r.Values != nil && (!slices.Contains(text, r.Type) || !slices.Contains(text, def.Type)) {
 		return errors.New("values are for strings")
 	}
 	return r.Values.invert()

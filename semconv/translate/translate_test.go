@@ -74,10 +74,16 @@ func TestAttributes(t *testing.T) {
 			want: kv("gen_ai.provider.name", "vllm"),
 		},
 		{
-			name: "a response format that says more than the output type is kept", from: translate.Semconv136, to: translate.Standard,
+			name: "a response format that says more than the output type is kept beside it", from: translate.Semconv136, to: translate.Standard,
 			in:        kv("gen_ai.openai.request.response_format", "json_schema"),
-			want:      kv("gen_ai.openai.request.response_format", "json_schema"),
-			wantFound: findings{{"gen_ai.openai.request.response_format", translate.Ambiguous, 1}},
+			want:      kv("gen_ai.output.type", "json", "gen_ai.openai.request.response_format", "json_schema"),
+			wantFound: findings{{"gen_ai.openai.request.response_format", translate.Narrowed, 1}},
+		},
+		{
+			name: "and is dropped where the output type stands already", from: translate.Semconv136, to: translate.Standard,
+			in:        kv("gen_ai.openai.request.response_format", "json_object", "gen_ai.output.type", "json"),
+			want:      kv("gen_ai.output.type", "json"),
+			wantFound: findings{{"gen_ai.openai.request.response_format", translate.Duplicate, 1}},
 		},
 		{
 			name: "content has no target", from: translate.Semconv136, to: translate.Standard,

@@ -362,28 +362,49 @@ func (s *scratch) translate(i int, v attribute.Value, r *rule) {
 	}
 }
 
-// rename translates a member of an enumeration. It reports false where there
-// is nothing to translate it to.
+// rename translates a member of an enumeration, or a list of members. It
+// reports false where there is nothing to translate one of them to.
 func (e *entry) rename() bool {
-	src, dst := e.rule.src.Values, e.rule.dst.Values
-	if src == nil && dst == nil || e.value.Type() != attribute.STRING {
+	if e.rule.src.Values == nil && e.rule.dst.Values == nil {
 		return true
 	}
-	ours, ok := src.read(e.value.AsString())
+	switch e.value.Type() {
+	case attribute.STRING:
+		theirs, ok := e.renameOne(e.value.AsString())
+		if ok {
+			e.value = attribute.StringValue(theirs)
+		}
+		return ok
+	case attribute.STRINGSLICE:
+		list := e.value.AsStringSlice() // a copy
+		for i := range list {
+			var ok bool
+			if list[i], ok = e.renameOne(list[i]); !ok {
+				return false
+			}
+		}
+		e.value = attribute.StringSliceValue(list)
+	}
+	return true
+}
+
+func (e *entry) renameOne(member string) (theirs string, ok bool) {
+	src, dst := e.rule.src.Values, e.rule.dst.Values
+	ours, ok := src.read(member)
 	if !ok {
 		e.state, e.reason = kept, Ambiguous
-		return false
+		return "", false
 	}
-	theirs, ok := dst.write(ours)
-	if !ok {
+	if theirs, ok = dst.write(ours); !ok {
 		e.state, e.reason = kept, NoTarget
-		return false
+		return "", false
 	}
-	if back, ok := dst.read(theirs); !ok || back != ours {
+	back, ok := dst.read(theirs)
+	if !ok || back != ours || src != nil && slices.Contains(src.Narrow, member) {
 		e.state, e.reason = narrowed, Narrowed
 	}
-	e.ours, e.value = ours, attribute.StringValue(theirs)
-	return true
+	e.ours = ours
+	return theirs, true
 }
 
 func (v *values) read(theirs string) (ours string, ok bool) {

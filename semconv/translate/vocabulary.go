@@ -144,6 +144,9 @@ type values struct {
 	Write map[string]string `json:"write,omitempty"`
 	// Ambiguous lists values of theirs that may stand for several of ours.
 	Ambiguous []string `json:"ambiguous,omitempty"`
+	// Narrow lists values of theirs that say more than the one of ours that they
+	// are read as: they are kept as well.
+	Narrow []string `json:"narrow,omitempty"`
 	// Closed says that values which the maps do not name are not translated.
 	Closed bool `json:"closed,omitempty"`
 }

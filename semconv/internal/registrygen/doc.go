@@ -22,7 +22,7 @@
 //	entities: [...]
 //	spans: [...]
 //	headers: [...]
-//	settled: [...]               # words that are no key here, and what to do instead
+//	settled: [...]               # words that are no name here, and what to do instead
 //	conflicts: [...]             # facts with several names, and how that was settled
 //
 // A file with a strip holds only keys and metrics of its namespaces, and no
@@ -56,11 +56,13 @@
 //	aliases:
 //	  - {name: ttft, of: llm.ttft_ms, unit: s, factor: 1000, note: from arrival}
 //	  - {name: stop_reason, of: gen_ai.response.finish_reasons, type: string, values: {eos: stop}}
+//	  - {name: prompt.hash, of: genai.prompt.hash, keep: true, note: made by another algorithm}
 //	  - {kind: span, name: scheduler.wait, of: queue.wait}
 //
 // kind is attribute if it is left out; an event, a span or a metric can have
 // other names too. Type and unit are those of the target unless given; a value
-// times factor is one of the target.
+// times factor is one of the target. With keep, the target is what to write
+// instead, and values are not carried over to it; note says why.
 //
 // # What carries attributes
 //

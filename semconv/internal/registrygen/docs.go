@@ -64,6 +64,9 @@ func vocabulary(files []*File) []byte {
 			for _, value := range sortedKeys(a.Values) {
 				remarks = append(remarks, fmt.Sprintf("%s is %s", value, a.Values[value]))
 			}
+			if a.Keep {
+				remarks = append(remarks, "values are not carried over")
+			}
 			if a.Note != "" {
 				remarks = append(remarks, a.Note)
 			}
@@ -201,7 +204,7 @@ func (p *page) headers(f *File) {
 }
 
 func (p *page) settled(f *File) {
-	p.printf("### Words with another home\n\nWords in use that are no key, span, event or metric here.\n\n")
+	p.printf("### Words with another home\n\nWords in use that are no key, span, event or metric here; `semconv.Instead` answers\nthem in a program.\n\n")
 	p.heads("word", "kind", "instead")
 	for _, s := range f.Settled {
 		p.row(code(s.Name), s.Kind, s.As)

@@ -67,6 +67,7 @@ type Alias struct {
 	Unit   string            `yaml:"unit"`
 	Factor float64           `yaml:"factor"`
 	Values map[string]string `yaml:"values"`
+	Keep   bool              `yaml:"keep"`
 	Note   string            `yaml:"note"`
 }
 
@@ -146,7 +147,7 @@ type Header struct {
 	Go    string `yaml:"go"`
 }
 
-// Settled is a word that somebody uses and that is no key here, with what
+// Settled is a word that somebody uses and that is no name here, with what
 // stands for it.
 type Settled struct {
 	Name string `yaml:"name"`

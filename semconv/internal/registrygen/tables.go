@@ -21,6 +21,7 @@ func tables(files []*File) ([]byte, error) {
 	t.metrics()
 	t.events()
 	t.printf("%s", t.lists.String())
+	t.settled(files)
 	text, err := format.Source(t.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("the tables do not render to Go: %w", err)
@@ -238,6 +239,17 @@ func (t *tableWriter) events() {
 	t.printf("}\n")
 }
 
+// settled is a switch, like attributeIndex.
+func (t *tableWriter) settled(files []*File) {
+	t.printf("\nfunc settled(word string) string {\nswitch word {\n")
+	for _, f := range files {
+		for _, s := range f.Settled {
+			t.printf("case %q: return %q\n", s.Name, s.As)
+		}
+	}
+	t.printf("}\nreturn \"\"\n}\n")
+}
+
 func floats(values []float64) string {
 	texts := make([]string, len(values))
 	for i, v := range values {
@@ -368,6 +380,9 @@ func aliasAttribute(a Alias, target flatAttribute) flatAttribute {
 		origin:  "alias",
 		aliasOf: a.Of,
 		factor:  cmp.Or(a.Factor, 1),
+	}
+	if a.Keep {
+		alias.factor = 0
 	}
 	for _, value := range sortedKeys(a.Values) {
 		alias.Members = append(alias.Members, Member{Value: value, Brief: "means " + a.Values[value], Now: a.Values[value]})

@@ -177,7 +177,12 @@ func (c *checker) file(f *File) {
 		c.required(f, path+".name", s.Name)
 		c.required(f, path+".kind", s.Kind)
 		c.required(f, path+".as", s.As)
-		c.once(f, path+".name", s.Kind, s.Name)
+		c.once(f, path+".name", "settled word", s.Name)
+		for _, kind := range []string{"key", "span", "metric", "event", "header"} {
+			if at, named := c.seen[kind+" "+s.Name]; named {
+				c.failf(f, path+".name", "%s is a %s, declared at %s", s.Name, kind, at)
+			}
+		}
 	}
 }
 
@@ -251,6 +256,9 @@ func (c *checker) alias(f *File, path string, a Alias) {
 	switch {
 	case !exists:
 		c.failf(f, path+".of", "%s is not declared", a.Of)
+	case a.Keep && (kind != "attribute" || a.Factor != 0 || len(a.Values) > 0 || a.Note == ""):
+		c.failf(f, path+".keep", "is for an attribute without factor and values, whose note says why")
+	case a.Keep:
 	case a.Unit != "" && a.Unit != unit && a.Factor == 0:
 		c.failf(f, path+".factor", "is missing: %s is in %s, %s in %s", a.Name, a.Unit, a.Of, unit)
 	case a.Factor != 0 && (a.Unit == "" || a.Unit == unit):

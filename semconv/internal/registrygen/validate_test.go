@@ -176,6 +176,22 @@ func TestAMistakeGivesOneErrorWithItsPlace(t *testing.T) {
 			valid + "  - {key: a.b, type: double, brief: x}\naliases:\n  - {name: a.b, of: a.b}\n",
 			"a.yaml:5: aliases[0].name: key a.b is already declared at a.yaml:3",
 		},
+		"values that are kept without a reason": {
+			valid + "  - {key: a.b, type: double, brief: x}\naliases:\n  - {name: b, of: a.b, keep: true}\n",
+			"a.yaml:5: aliases[0].keep: is for an attribute without factor and values, whose note says why",
+		},
+		"values that are kept and converted": {
+			valid + "  - {key: a.b, type: double, unit: s, brief: x}\naliases:\n  - {name: b, of: a.b, unit: ms, factor: 0.001, keep: true, note: x}\n",
+			"a.yaml:5: aliases[0].keep: is for an attribute without factor and values, whose note says why",
+		},
+		"word that is settled and a name": {
+			valid + "  - {key: a.b, type: double, brief: x}\naliases:\n  - {name: b, of: a.b}\nsettled:\n  - {kind: attribute, name: b, as: x}\n",
+			"a.yaml:7: settled[0].name: b is a key, declared at a.yaml:5",
+		},
+		"word that is settled twice": {
+			valid + "settled:\n  - {kind: span, name: b, as: x}\n  - {kind: event, name: b, as: x}\n",
+			"a.yaml:5: settled[1].name: settled word b is already declared at a.yaml:4",
+		},
 		"replacement that is no key": {
 			valid + "  - {key: a.b, type: int, brief: x, deprecated: x, replacement: a.c}\n",
 			"a.yaml:3: attributes[0].replacement: a.c is not a key of the registry",
