@@ -10,21 +10,9 @@ import (
 // Contract is a contract ready to be checked. It does not change and may be used
 // concurrently.
 type Contract struct {
-	spec spec.Contract
+	spec    spec.Contract
+	program *program
 }
-
-// Load reads a contract file and what it extends.
-func Load(path string) (*Contract, error) { panic("TODO") }
-
-// Parse reads a contract from memory. Its name appears in errors. It may extend
-// built-in profiles only.
-func Parse(name string, data []byte) (*Contract, error) { panic("TODO") }
-
-// Builtin returns a built-in profile by its name, such as chat.
-func Builtin(name string) (*Contract, error) { panic("TODO") }
-
-// Builtins returns the names of the built-in profiles.
-func Builtins() []string { panic("TODO") }
 
 // Name returns the name of the contract.
 func (c *Contract) Name() string { return c.spec.Name }
@@ -43,8 +31,12 @@ func (c *Contract) Check(got *capture.Capture, opts ...Option) *Report {
 // Option changes how a contract is checked.
 type Option interface{ apply(*config) }
 
+type option func(*config)
+
+func (o option) apply(c *config) { o(c) }
+
 type config struct {
-	requests     []string
+	requests     []string // nil for all
 	exact        bool
 	now          time.Time
 	quiet        time.Duration
@@ -53,38 +45,31 @@ type config struct {
 
 // WithRequests bounds what must be exercised to these kinds of requests and the
 // roles that they require. What was captured besides is checked all the same.
-func WithRequests(kinds ...string) Option { panic("TODO") }
+func WithRequests(kinds ...string) Option {
+	return option(func(c *config) { c.requests = append([]string{}, kinds...) })
+}
 
 // WithExactTimes takes every tolerance for zero. It suits captures made under
 // testing/synctest.
-func WithExactTimes() Option { panic("TODO") }
+func WithExactTimes() Option { return option(func(c *config) { c.exact = true }) }
 
-// WithNow sets the day on which accepted violations are judged. Default: today.
-func WithNow(now time.Time) Option { panic("TODO") }
+// WithNow sets the moment at which accepted violations are judged. Default: now.
+func WithNow(now time.Time) Option { return option(func(c *config) { c.now = now }) }
 
 // WithQuiet makes a checker that is fed piece by piece take a trace for complete
-// once nothing of it came while the newest span moved on by d. Default: traces are
-// complete only when Report is called.
-func WithQuiet(d time.Duration) Option { panic("TODO") }
+// once nothing of it came while the newest span moved on by more than d. Default,
+// and for a d of zero or less: traces are complete only when Report is called.
+func WithQuiet(d time.Duration) Option {
+	return option(func(c *config) { c.quiet = max(d, 0) })
+}
 
 // WithMaxOpenBytes bounds what the open traces of a checker hold, roughly in
-// bytes; beyond it the oldest are checked early. Default 256 MiB; it matters only
-// together with WithQuiet.
-func WithMaxOpenBytes(n int) Option { panic("TODO") }
-
-// Checker checks a contract against telemetry that comes piece by piece. It must
-// not be used concurrently.
-type Checker struct{}
-
-// NewChecker returns a checker that has seen nothing.
-func (c *Contract) NewChecker(opts ...Option) *Checker { panic("TODO") }
-
-// Add gives more telemetry to the checker, which keeps it.
-func (k *Checker) Add(got *capture.Capture) { panic("TODO") }
-
-// Report checks what is still open and returns the result. The checker must not be
-// used afterwards.
-func (k *Checker) Report() *Report { panic("TODO") }
-
-// WriteText writes the report for people.
-// func (r *Report) WriteText(w io.Writer) error   (in text.go)
+// bytes; beyond it the longest quiet ones are checked early. Default 256 MiB, also
+// for an n of zero or less; it matters only together with WithQuiet.
+func WithMaxOpenBytes(n int) Option {
+	return option(func(c *config) {
+		if n > 0 {
+			c.maxOpenBytes = n
+		}
+	})
+}

@@ -109,14 +109,3 @@ func (r *Report) Failed(warningsToo bool) bool {
 
 // Empty reports whether there was nothing to check at all.
 func (r *Report) Empty() bool { return r.Spans == 0 && r.Metrics == 0 && r.Logs == 0 }
-
-// Rule describes one kind of finding.
-type Rule struct {
-	ID       string   // such as attribute.missing
-	Severity Severity // what a finding of it is unless the contract says otherwise
-	Brief    string   // what is wrong where it is found
-	Fix      string   // how that is usually mended
-}
-
-// Rules returns every rule in order of its name.
-func Rules() []Rule { panic("TODO") }

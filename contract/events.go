@@ -1,0 +1,203 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/genaitrace/otelgenai/capture"
+	"github.com/genaitrace/otelgenai/contract/spec"
+)
+
+// eventRules are what holds for the events of one role.
+type eventRules struct {
+	allowed globs
+	allow   *rule
+	require []requiredEvent
+	order   [][]string
+	ordered *rule
+	once    []onceEvent
+	last    []string
+	lasting *rule
+	max     int
+	limit   *rule
+
+	attributes map[string][]attributeRule
+}
+
+type requiredEvent struct {
+	*rule
+	name string
+	when *condition
+}
+
+type onceEvent struct {
+	*rule
+	name string
+}
+
+func (p *compiler) events(role string, s *spec.Events) *eventRules {
+	if s == nil {
+		return nil
+	}
+	e := &eventRules{allowed: newGlobs(s.Allow), max: s.Max, attributes: map[string][]attributeRule{}}
+	if s.Allow != nil {
+		e.allow = p.rule("event.unexpected", role, "", s.Position)
+	}
+	for _, name := range sorted(s.Require) {
+		e.require = append(e.require, requiredEvent{p.rule("event.missing", role, name, s.Position), name, p.condition(s.Require[name], false)})
+	}
+	for _, step := range s.Order {
+		e.order = append(e.order, strings.Split(step, "|"))
+	}
+	if e.order != nil {
+		e.ordered = p.rule("event.order", role, strings.Join(s.Order, ", "), s.Position)
+	}
+	for _, name := range s.Once {
+		e.once = append(e.once, onceEvent{p.rule("event.repeated", role, name, s.Position), name})
+	}
+	if s.Last != "" {
+		e.last, e.lasting = strings.Split(s.Last, "|"), p.rule("event.last", role, s.Last, s.Position)
+	}
+	if s.Max > 0 {
+		e.limit = p.rule("event.limit", role, "", s.Position)
+	}
+	for _, event := range sorted(s.Attributes) {
+		for _, key := range sorted(s.Attributes[event]) {
+			e.attributes[event] = append(e.attributes[event], p.attribute(role+"/"+event, key, s.Attributes[event][key]))
+		}
+	}
+	return e
+}
+
+// checkEvents checks the events of one span of a role.
+func (k *Checker) checkEvents(r *roleRule, i int) {
+	e, events := r.events, k.view.spans[i].Events
+	has := func(name string) bool {
+		return slices.ContainsFunc(events, func(e capture.Event) bool { return e.Name == name })
+	}
+	if e.allow != nil {
+		for j := range events {
+			k.test(e.allow)
+			if !e.allowed.match(events[j].Name) {
+				k.findOn(e.allow, i, "", events[j].Name, func(f *Finding) {
+					f.Message = fmt.Sprintf("%s has the event %s", r.name, clip(events[j].Name, 80))
+				})
+			}
+		}
+	}
+	for _, req := range e.require {
+		if !req.when.holds(&k.view, i) {
+			continue
+		}
+		k.test(req.rule)
+		if !has(req.name) {
+			k.find(req.rule, i, "", func(f *Finding) {
+				f.Message = fmt.Sprintf("%s has no event %s", r.name, req.name)
+				f.Expected, f.Found = req.name, eventNames(events)
+			})
+		}
+	}
+	for _, once := range e.once {
+		n := 0
+		for j := range events {
+			if events[j].Name == once.name {
+				n++
+			}
+		}
+		if n > 0 {
+			k.test(once.rule)
+		}
+		if n > 1 {
+			k.find(once.rule, i, "", func(f *Finding) {
+				f.Message = fmt.Sprintf("%s has the event %s %d times", r.name, once.name, n)
+				f.Expected, f.Found = "1", fmt.Sprint(n)
+			})
+		}
+	}
+	if e.limit != nil {
+		k.test(e.limit)
+		if len(events) > e.max {
+			k.find(e.limit, i, "", func(f *Finding) {
+				f.Message = fmt.Sprintf("%s has %d events", r.name, len(events))
+				f.Expected, f.Found = fmt.Sprintf("at most %d", e.max), fmt.Sprint(len(events))
+			})
+		}
+	}
+	k.checkEventOrder(r, i, events)
+	for j := range events {
+		rules := e.attributes[events[j].Name]
+		for a := range rules {
+			kv, ok := k.eventFact(&events[j], rules[a].id)
+			k.checkAttribute(&rules[a], i, r.name+"/"+events[j].Name, kv, ok)
+		}
+	}
+}
+
+// eventFact returns an attribute of an event, whatever its spelling.
+func (k *Checker) eventFact(e *capture.Event, id keyID) (*attribute.KeyValue, bool) {
+	for j := range e.Attributes {
+		if k.view.cache.get(e.Attributes[j].Key).id == id {
+			return &e.Attributes[j], true
+		}
+	}
+	return nil, false
+}
+
+// checkEventOrder checks the order and the last event, by the times of the events
+// and not by their place: sources may sort them.
+func (k *Checker) checkEventOrder(r *roleRule, i int, events []capture.Event) {
+	e := r.events
+	if e.ordered == nil && e.lasting == nil || len(events) < 2 {
+		return
+	}
+	byTime := slices.Clone(events)
+	slices.SortStableFunc(byTime, func(a, b capture.Event) int { return a.Time.Compare(b.Time) })
+	if e.ordered != nil {
+		k.test(e.ordered)
+		step := 0
+		for _, event := range byTime {
+			at := slices.IndexFunc(e.order, func(names []string) bool { return slices.Contains(names, event.Name) })
+			if at < 0 {
+				continue
+			}
+			if at < step {
+				k.find(e.ordered, i, "", func(f *Finding) {
+					f.Message = fmt.Sprintf("%s has %s after %s", r.name, event.Name, strings.Join(e.order[step], "|"))
+					f.Expected, f.Found = e.ordered.key, eventNames(byTime)
+				})
+				break
+			}
+			step = at
+		}
+	}
+	if e.lasting != nil {
+		at := slices.IndexFunc(byTime, func(event capture.Event) bool { return slices.Contains(e.last, event.Name) })
+		if at < 0 {
+			return
+		}
+		k.test(e.lasting)
+		if at < len(byTime)-1 {
+			k.find(e.lasting, i, "", func(f *Finding) {
+				f.Message = fmt.Sprintf("%s has %s after %s", r.name, byTime[at+1].Name, byTime[at].Name)
+				f.Expected, f.Found = byTime[at].Name+" at the end", eventNames(byTime)
+			})
+		}
+	}
+}
+
+func eventNames(events []capture.Event) string {
+	if len(events) == 0 {
+		return "no events"
+	}
+	var names []string
+	for _, e := range events[:min(len(events), 8)] {
+		names = append(names, clip(e.Name, 40))
+	}
+	if len(events) > 8 {
+		names = append(names, "…")
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,195 @@
+package contract
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/genaitrace/otelgenai/capture"
+	"github.com/genaitrace/otelgenai/contract/spec"
+)
+
+// forbidRule says what must not be recorded.
+type forbidRule struct {
+	content, attribute, span, value, length, eventLength *rule
+
+	spans     globs
+	detectors []detector
+
+	maxLength, maxEventLength int
+}
+
+func (p *compiler) forbid() {
+	s := p.spec.Forbid
+	f := forbidRule{spans: newGlobs(s.Spans), maxLength: s.Length, maxEventLength: s.EventLength}
+	on := func(set bool, id string) *rule {
+		if !set {
+			return nil
+		}
+		return p.rule(id, "", "", s.Position)
+	}
+	f.content = on(s.Content, "forbid.content")
+	f.attribute = on(s.Attributes != nil, "forbid.attribute")
+	f.span = on(s.Spans != nil, "forbid.span")
+	f.value = on(s.Values != nil, "forbid.value")
+	f.length = on(s.Length > 0, "forbid.length")
+	f.eventLength = on(s.EventLength > 0, "forbid.length")
+	for _, name := range s.Values {
+		f.detectors = append(f.detectors, p.detector(s.Position, name))
+	}
+	p.program.forbid = f
+}
+
+func (p *compiler) detector(at spec.Position, name string) detector {
+	if pattern, ok := strings.CutPrefix(name, "/"); ok && strings.HasSuffix(pattern, "/") && len(pattern) > 1 {
+		re, err := regexp.Compile(strings.TrimSuffix(pattern, "/"))
+		if err != nil {
+			p.fail(at, "values: %s: %v", name, err)
+			return detector{}
+		}
+		return detector{name, func(s string) int {
+			if at := re.FindStringIndex(s); at != nil {
+				return at[0]
+			}
+			return -1
+		}}
+	}
+	find := oneOf(p, at, "values", strings.TrimPrefix(name, builtinPrefix), detectors)
+	return detector{strings.TrimPrefix(name, builtinPrefix), find}
+}
+
+// checkForbidden checks one attribute of a span, of one of its events or links, or
+// of a log record.
+func (k *Checker) checkForbidden(i int, on string, kv *attribute.KeyValue, info *keyInfo, inEvent bool) {
+	f := &k.contract.program.forbid
+	if f.content != nil {
+		k.test(f.content)
+		if info.content {
+			k.findOn(f.content, i, on, string(kv.Key), func(found *Finding) {
+				found.Message = fmt.Sprintf("%s is recorded, which may hold the text of a user", kv.Key)
+				found.Expected, found.Found = "no content", typeOf(kv.Value)
+			})
+		}
+	}
+	if f.attribute != nil {
+		k.test(f.attribute)
+		if info.banned {
+			k.findOn(f.attribute, i, on, string(kv.Key), func(found *Finding) {
+				found.Message = fmt.Sprintf("%s is recorded, which the contract forbids", kv.Key)
+				found.Expected, found.Found = "nothing", typeOf(kv.Value)
+			})
+		}
+	}
+	length, most := f.length, f.maxLength
+	if inEvent && f.eventLength != nil {
+		length, most = f.eventLength, f.maxEventLength
+	}
+	if length != nil {
+		k.test(length)
+		if n := valueSize(kv.Value); n > most && kv.Value.Type() != attribute.INT64 && kv.Value.Type() != attribute.FLOAT64 {
+			k.findOn(length, i, on, string(kv.Key), func(found *Finding) {
+				found.Message = fmt.Sprintf("%s has %d bytes", kv.Key, n)
+				found.Expected, found.Found = fmt.Sprintf("at most %d", most), fmt.Sprint(n)
+			})
+		}
+	}
+	if f.value != nil && !info.skip {
+		k.searchValue(i, on, string(kv.Key), kv.Value)
+	}
+}
+
+// searchValue looks for personal data and secrets in a value, however deep.
+func (k *Checker) searchValue(i int, on, key string, v attribute.Value) {
+	switch v.Type() {
+	case attribute.STRING:
+		k.searchText(i, on, key, v.AsString())
+	case attribute.STRINGSLICE:
+		for _, s := range v.AsStringSlice() {
+			k.searchText(i, on, key, s)
+		}
+	case attribute.BYTESLICE:
+		k.searchText(i, on, key, string(v.AsByteSlice()))
+	case attribute.SLICE:
+		for _, item := range v.AsSlice() {
+			k.searchValue(i, on, key, item)
+		}
+	case attribute.MAP:
+		for _, kv := range v.AsMap() {
+			k.searchValue(i, on, key+"."+string(kv.Key), kv.Value)
+		}
+	}
+}
+
+// searchText never repeats what it found: a report is no place for it either.
+func (k *Checker) searchText(i int, on, key, s string) {
+	f := &k.contract.program.forbid
+	k.test(f.value)
+	for _, d := range f.detectors {
+		at := d.find(s)
+		if at < 0 {
+			continue
+		}
+		k.findOn(f.value, i, on, key, func(found *Finding) {
+			found.Message = fmt.Sprintf("%s holds something that looks like %s", key, d.label())
+			found.Expected, found.Found = "no "+d.label(), fmt.Sprintf("one at byte %d of %d", at, len(s))
+		})
+		return
+	}
+}
+
+// checkForbiddenSpan checks the name and the status of a span.
+func (k *Checker) checkForbiddenSpan(i int, s *capture.Span) {
+	f := &k.contract.program.forbid
+	if f.span != nil {
+		k.test(f.span)
+		if f.spans.match(s.Name) {
+			k.find(f.span, i, "", func(found *Finding) {
+				found.Message = fmt.Sprintf("the span %s is recorded, which the contract forbids", clip(s.Name, 80))
+			})
+		}
+	}
+	if f.value != nil {
+		k.searchText(i, "", "the name", s.Name)
+		if s.StatusMessage != "" {
+			k.searchText(i, "", "the status message", s.StatusMessage)
+		}
+	}
+}
+
+// valueSize is what a value holds in bytes.
+func valueSize(v attribute.Value) int {
+	switch v.Type() {
+	case attribute.STRING:
+		return len(v.AsString())
+	case attribute.BOOL:
+		return 1
+	case attribute.INT64, attribute.FLOAT64:
+		return 8
+	case attribute.STRINGSLICE:
+		n := 0
+		for _, s := range v.AsStringSlice() {
+			n += len(s)
+		}
+		return n
+	case attribute.SLICE:
+		n := 0
+		for _, item := range v.AsSlice() {
+			n += valueSize(item)
+		}
+		return n
+	case attribute.MAP:
+		return attributesSize(v.AsMap())
+	case attribute.BYTESLICE:
+		return len(v.AsByteSlice())
+	case attribute.INT64SLICE:
+		return 8 * len(v.AsInt64Slice())
+	case attribute.FLOAT64SLICE:
+		return 8 * len(v.AsFloat64Slice())
+	case attribute.BOOLSLICE:
+		return len(v.AsBoolSlice())
+	default:
+		return 0
+	}
+}

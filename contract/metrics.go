@@ -1,0 +1,401 @@
+package contract
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/genaitrace/otelgenai/capture"
+	"github.com/genaitrace/otelgenai/contract/spec"
+	"github.com/genaitrace/otelgenai/semconv"
+)
+
+// metricRule is what holds for one metric.
+type metricRule struct {
+	name       string
+	missing    *rule
+	with       roleSet // where one of these was seen, it must be there; 0 for always
+	instrument capture.MetricKind
+	unit       string
+	buckets    []float64
+	form       metricForm
+	attributes []attributeRule
+	series     *rule
+	maxSeries  int
+	measured   *measuredRule
+}
+
+// metricForm are the rules about what a metric is.
+type metricForm struct{ instrument, unit, buckets *rule }
+
+// measuredRule says which spans a metric measures.
+type measuredRule struct {
+	count, sum *rule
+	role       int
+	when       *condition
+	value      *term
+	scale      float64 // what makes the sum of the metric nanoseconds, or 1
+	tolerance  tolerance
+}
+
+// instruments are the words for kinds of metrics.
+var instruments = map[string]capture.MetricKind{
+	"counter": capture.KindCounter, "updowncounter": capture.KindUpDownCounter,
+	"gauge": capture.KindGauge, "histogram": capture.KindHistogram,
+}
+
+func (p *compiler) metrics() {
+	p.program.metrics = map[string]*metricRule{}
+	for _, name := range sorted(p.spec.Metrics) {
+		s := p.spec.Metrics[name]
+		r := &metricRule{name: name, unit: s.Unit, buckets: s.Buckets, maxSeries: s.Series}
+		if s.Required || s.RequiredWith != nil {
+			r.missing, r.with = p.rule("metric.missing", name, "", s.Position), p.roleSet(s.Position, s.RequiredWith)
+		}
+		if s.Instrument != "" {
+			r.instrument = oneOf(p, s.Position, "instrument", s.Instrument, instruments)
+		}
+		known, ok := semconv.LookupMetric(name)
+		switch {
+		case ok:
+			r.fromVocabulary(known)
+		case inOurs(attribute.Key(name)) && s.Instrument == "" && s.Unit == "":
+			p.fail(s.Position, "the vocabulary has no metric %s; if it is your own, say its instrument and unit", name)
+		}
+		r.form = p.metricForm(name, s.Position)
+		for _, key := range sorted(s.Attributes) {
+			a := s.Attributes[key]
+			if a.RequiredIf != nil || a.RequiredIff != nil {
+				p.fail(a.Position, "%s: conditions are about spans, a point of a metric has none", key)
+			}
+			r.attributes = append(r.attributes, p.attribute(name, key, a))
+		}
+		if s.Series > 0 {
+			r.series = p.rule("metric.series", name, "", s.Position)
+		}
+		if s.Of != nil {
+			r.measured = p.measured(name, r.unit, s)
+		}
+		p.program.metrics[name] = r
+	}
+	// What the vocabulary says of metrics that the contract does not name.
+	p.program.anyMetric = p.metricForm("", spec.Position{})
+	p.program.unknownMetric = p.rule("metric.unknown", "", "", spec.Position{})
+}
+
+func (p *compiler) metricForm(name string, at spec.Position) metricForm {
+	return metricForm{p.rule("metric.instrument", name, "", at), p.rule("metric.unit", name, "", at), p.rule("metric.buckets", name, "", at)}
+}
+
+// fromVocabulary fills in what the contract does not say.
+func (r *metricRule) fromVocabulary(m semconv.Metric) {
+	if r.instrument == "" {
+		r.instrument = instruments[m.Instrument]
+	}
+	r.unit = cmpOr(r.unit, m.Unit)
+	if r.buckets == nil {
+		r.buckets = m.Buckets
+	}
+}
+
+func (p *compiler) measured(name, unit string, s spec.Metric) *measuredRule {
+	m := &measuredRule{
+		count: p.rule("metric.measurements", name, "", s.Position), role: p.roleIndex(s.Position, s.Of.Role),
+		when: p.condition(s.Of.When, false), scale: 1, tolerance: p.tolerance(s.Position, s.Of.Tolerance),
+	}
+	if s.Of.Value != "" {
+		t := p.term(s.Position, s.Of.Value)
+		m.value, m.sum = &t, p.rule("metric.sum", name, s.Of.Value, s.Position)
+		ns, isTime := timeUnits[unit]
+		if isTime != (t.dim == dimDuration) {
+			p.fail(s.Position, "%s has the unit %q, and %q is %s", name, unit, s.Of.Value, t.dim)
+		}
+		if isTime {
+			m.scale = ns
+		}
+	}
+	return m
+}
+
+// checkMetrics checks all metrics, once everything is known.
+func (k *Checker) checkMetrics() {
+	byName := map[string][]*capture.Metric{}
+	for _, m := range k.metrics {
+		byName[m.Name] = append(byName[m.Name], m)
+	}
+	program := k.contract.program
+	for _, name := range sorted(byName) {
+		r, named := program.metrics[name]
+		known, isKnown := semconv.LookupMetric(name)
+		if !named {
+			r = &metricRule{name: name, form: program.anyMetric}
+			if isKnown {
+				r.fromVocabulary(known)
+			} else if inOurs(attribute.Key(name)) {
+				k.test(program.unknownMetric)
+				k.findAt(program.unknownMetric, Finding{}, "", name, func(f *Finding) {
+					f.Message = fmt.Sprintf("the vocabulary has no metric %s", name)
+				})
+			}
+		}
+		for _, m := range byName[name] {
+			k.checkForm(r, m)
+			k.checkPoints(r, m)
+		}
+		k.checkSeries(r, byName[name])
+		if r.measured != nil {
+			k.checkMeasured(r, byName[name])
+		}
+	}
+	for _, name := range sorted(program.metrics) {
+		r := program.metrics[name]
+		if r.missing == nil || r.with != 0 && k.seenRoles&r.with == 0 {
+			continue
+		}
+		k.test(r.missing)
+		if byName[name] == nil {
+			k.findAt(r.missing, Finding{}, "", "", func(f *Finding) {
+				f.Message = fmt.Sprintf("the metric %s was not recorded", name)
+				f.Expected, f.Found = name, "nothing"
+			})
+		}
+	}
+}
+
+func (k *Checker) checkForm(r *metricRule, m *capture.Metric) {
+	if r.instrument != "" {
+		k.test(r.form.instrument)
+		exponential := m.Kind == capture.KindExponential && r.instrument == capture.KindHistogram
+		if m.Kind != r.instrument && !exponential {
+			k.findAt(r.form.instrument, Finding{}, "", m.Name, func(f *Finding) {
+				f.Message = fmt.Sprintf("%s is a %s", m.Name, m.Kind)
+				f.Expected, f.Found = string(r.instrument), string(m.Kind)
+			})
+		}
+	}
+	if r.instrument != "" || r.unit != "" {
+		k.test(r.form.unit)
+		if m.Unit != r.unit {
+			k.findAt(r.form.unit, Finding{}, "", m.Name, func(f *Finding) {
+				f.Message = fmt.Sprintf("%s has the unit %q", m.Name, m.Unit)
+				f.Expected, f.Found = r.unit, m.Unit
+			})
+		}
+	}
+	if r.buckets != nil && m.Kind == capture.KindHistogram {
+		for i := range m.Points {
+			k.test(r.form.buckets)
+			if !slices.Equal(m.Points[i].Bounds, r.buckets) {
+				k.findAt(r.form.buckets, Finding{}, "", m.Name, func(f *Finding) {
+					f.Message = fmt.Sprintf("%s has other boundaries", m.Name)
+					f.Expected, f.Found = clip(fmt.Sprint(r.buckets), 120), clip(fmt.Sprint(m.Points[i].Bounds), 120)
+				})
+			}
+		}
+	}
+}
+
+// checkPoints checks the attributes of every point.
+func (k *Checker) checkPoints(r *metricRule, m *capture.Metric) {
+	for i := range m.Points {
+		k.checkAttributes(r.name, m.Points[i].Attributes, r.attributes)
+	}
+}
+
+// checkAttributes checks attributes that stand on no span.
+func (k *Checker) checkAttributes(on string, attributes capture.Attributes, rules []attributeRule) {
+	for j := range attributes {
+		info := k.view.cache.get(attributes[j].Key)
+		k.checkWord(-1, on, &attributes[j], info)
+		k.checkForbidden(-1, on, &attributes[j], info, false)
+	}
+	for a := range rules {
+		var found *attribute.KeyValue
+		for j := range attributes {
+			if k.view.cache.get(attributes[j].Key).id == rules[a].id {
+				found = &attributes[j]
+			}
+		}
+		k.checkAttribute(&rules[a], -1, on, found, found != nil)
+	}
+}
+
+func (k *Checker) checkSeries(r *metricRule, metrics []*capture.Metric) {
+	if r.series == nil {
+		return
+	}
+	k.test(r.series)
+	series := map[attribute.Distinct]struct{}{}
+	for _, m := range metrics {
+		for i := range m.Points {
+			set := attribute.NewSet(m.Points[i].Attributes...)
+			series[set.Equivalent()] = struct{}{}
+		}
+	}
+	if len(series) > r.maxSeries {
+		k.findAt(r.series, Finding{}, "", "", func(f *Finding) {
+			f.Message = fmt.Sprintf("%s has %d series", r.name, len(series))
+			f.Expected, f.Found = fmt.Sprintf("at most %d", r.maxSeries), fmt.Sprint(len(series))
+		})
+	}
+}
+
+// measurements adds up what spans say, while traces pass.
+type measurements struct {
+	count int
+	sum   float64
+}
+
+func (k *Checker) measure(i int) {
+	for name, r := range k.contract.program.metrics {
+		m := r.measured
+		if m == nil || k.view.roles[i]&(1<<m.role) == 0 || !m.when.holds(&k.view, i) {
+			continue
+		}
+		value := 0.0
+		if m.value != nil {
+			var ok bool
+			if value, ok = m.value.value(&k.view, i); !ok {
+				continue
+			}
+		}
+		total := k.measured[name]
+		k.measured[name] = measurements{total.count + 1, total.sum + value}
+	}
+}
+
+// checkMeasured compares a metric with the spans that it measures.
+func (k *Checker) checkMeasured(r *metricRule, metrics []*capture.Metric) {
+	count, sum := 0, 0.0
+	for _, m := range metrics {
+		for i := range m.Points {
+			p := &m.Points[i]
+			if m.Kind == capture.KindHistogram || m.Kind == capture.KindExponential {
+				count += int(p.Count) //nolint:gosec // spans are fewer
+				sum += p.Sum
+			} else {
+				sum += p.Value
+			}
+		}
+	}
+	m, spans := r.measured, k.measured[r.name]
+	if strings.HasPrefix(string(r.instrument), string(capture.KindHistogram)) {
+		k.test(m.count)
+		if count != spans.count {
+			k.findAt(m.count, Finding{}, "", "", func(f *Finding) {
+				f.Message = fmt.Sprintf("%s has %d measurements, and %d spans have something to measure", r.name, count, spans.count)
+				f.Expected, f.Found = fmt.Sprint(spans.count), fmt.Sprint(count)
+			})
+		}
+	}
+	if m.value == nil {
+		return
+	}
+	k.test(m.sum)
+	if got := sum * m.scale; abs(got-spans.sum) > k.tolerance(m.tolerance, m.value.dim, got, spans.sum)*float64(max(1, spans.count)) {
+		k.findAt(m.sum, Finding{}, "", "", func(f *Finding) {
+			f.Message = fmt.Sprintf("%s adds up to %s, and %s of the spans to %s", r.name, amount(got, m.value.dim), m.value.text, amount(spans.sum, m.value.dim))
+			f.Expected, f.Found = amount(spans.sum, m.value.dim), amount(got, m.value.dim)
+		})
+	}
+}
+
+// logRule is what holds for the records of one log event.
+type logRule struct {
+	missing    *rule
+	with       roleSet
+	trace      *rule
+	span       *rule
+	on         roleSet
+	onText     string
+	attributes []attributeRule
+}
+
+func (p *compiler) logs() {
+	p.program.logs = map[string]*logRule{}
+	for _, name := range sorted(p.spec.Logs) {
+		s := p.spec.Logs[name]
+		r := &logRule{on: p.roleSet(s.Position, s.On), onText: strings.Join(s.On, " or ")}
+		if s.Required || s.RequiredWith != nil {
+			r.missing, r.with = p.rule("log.missing", name, "", s.Position), p.roleSet(s.Position, s.RequiredWith)
+		}
+		if s.Trace || s.On != nil {
+			r.trace = p.rule("log.trace", name, "", s.Position)
+		}
+		if s.On != nil {
+			r.span = p.rule("log.span", name, "", s.Position)
+		}
+		for _, key := range sorted(s.Attributes) {
+			a := s.Attributes[key]
+			if a.RequiredIf != nil || a.RequiredIff != nil {
+				p.fail(a.Position, "%s: conditions are about spans, a log record is none", key)
+			}
+			r.attributes = append(r.attributes, p.attribute(name, key, a))
+		}
+		p.program.logs[name] = r
+	}
+}
+
+// checkLog checks one log record, except for its span, which may come later.
+func (k *Checker) checkLog(l *capture.Log) {
+	name := cmpOr(l.EventName, "log")
+	r := k.contract.program.logs[l.EventName]
+	if r == nil {
+		r = &logRule{}
+	} else {
+		k.seenLogs[l.EventName] = true
+	}
+	k.checkAttributes(name, l.Attributes, r.attributes)
+	if k.contract.program.forbid.value != nil {
+		k.searchValue(-1, name, "the body", l.Body)
+	}
+	at := Finding{TraceID: l.TraceID, SpanID: l.SpanID}
+	if r.trace != nil {
+		k.test(r.trace)
+		if !l.TraceID.IsValid() || !l.SpanID.IsValid() {
+			k.findAt(r.trace, at, "", "", func(f *Finding) {
+				f.Message = fmt.Sprintf("a record of %s belongs to no span", name)
+				f.Expected, f.Found = "the identifiers of a trace and a span", "none"
+			})
+			return
+		}
+	}
+	if r.span != nil && len(k.logSpans) < maxOrphans {
+		k.logSpans = append(k.logSpans, logSpan{l.EventName, at})
+	}
+}
+
+// logSpan is a log record whose span is looked for at the end.
+type logSpan struct {
+	name string
+	at   Finding
+}
+
+// judgeLogs checks what is known of log records at the end.
+func (k *Checker) judgeLogs() {
+	for _, l := range k.logSpans {
+		r := k.contract.program.logs[l.name]
+		k.test(r.span)
+		if k.rolesOf(l.at.TraceID, l.at.SpanID)&r.on == 0 {
+			k.findAt(r.span, l.at, "", "", func(f *Finding) {
+				f.Message = fmt.Sprintf("a record of %s belongs to no %s span", l.name, r.onText)
+				f.Expected, f.Found = r.onText, "span "+l.at.SpanID.String()
+			})
+		}
+	}
+	for _, name := range sorted(k.contract.program.logs) {
+		r := k.contract.program.logs[name]
+		if r.missing == nil || r.with != 0 && k.seenRoles&r.with == 0 {
+			continue
+		}
+		k.test(r.missing)
+		if !k.seenLogs[name] {
+			k.findAt(r.missing, Finding{}, "", "", func(f *Finding) {
+				f.Message = fmt.Sprintf("no log record of the event %s was emitted", name)
+				f.Expected, f.Found = name, "nothing"
+			})
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package contract
+
+import (
+	"math"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+
+	"github.com/genaitrace/otelgenai/capture"
+)
+
+// roleSet holds roles as bits.
+type roleSet uint64
+
+// maxRoles bounds the roles of a contract.
+const maxRoles = 64
+
+// view is one trace as the rules see it: which roles each span has, and where each
+// fact stands. It is used for one trace after the other. Spans are named by their
+// index.
+type view struct {
+	program *program
+	cache   *infoCache
+	trace   *capture.Trace
+	spans   []*capture.Span
+
+	outside []bool    // not in the scope of the contract
+	roles   []roleSet // of the span
+	above   []roleSet // of the spans above it
+	below   []roleSet // of the span and those below it
+
+	facts []int32 // for each span and key the place of its attribute, from 1
+}
+
+func (v *view) load(t *capture.Trace) {
+	v.trace, v.spans = t, t.Spans
+	n := len(t.Spans)
+	v.outside = resize(v.outside, n)
+	v.roles, v.above, v.below = resize(v.roles, n), resize(v.above, n), resize(v.below, n)
+	v.facts = resize(v.facts, n*len(v.program.keys.canonical))
+	for i, s := range t.Spans {
+		v.loadFacts(i, s)
+	}
+	for i, s := range t.Spans {
+		v.outside[i] = v.program.scope.excludes(s)
+		if v.outside[i] {
+			continue
+		}
+		for r := range v.program.roles {
+			if v.program.roles[r].match.holds(v, i) {
+				v.roles[i] |= 1 << r
+			}
+		}
+	}
+	// A child may stand before its parent where clocks are off, so both ways are
+	// walked along the tree.
+	for i := range t.Spans {
+		if t.ParentIndex(i) < 0 {
+			v.spread(i)
+		}
+	}
+}
+
+// spread fills above and below for the tree under root, without recursion.
+func (v *view) spread(root int) {
+	t := v.trace
+	i := root
+	for {
+		v.below[i] = v.roles[i]
+		if p := t.ParentIndex(i); p >= 0 {
+			v.above[i] = v.above[p] | v.roles[p]
+		}
+		if c := t.FirstChild(i); c >= 0 {
+			i = c
+			continue
+		}
+		for {
+			if i == root {
+				return
+			}
+			p := t.ParentIndex(i)
+			v.below[p] |= v.below[i]
+			if next := t.NextSibling(i); next >= 0 {
+				i = next
+				break
+			}
+			i = p
+		}
+	}
+}
+
+func (v *view) loadFacts(i int, s *capture.Span) {
+	facts := v.row(i)
+	for j := range s.Attributes {
+		info := v.cache.get(s.Attributes[j].Key)
+		if info.id != noKey && (info.exact || facts[info.id] == 0) {
+			facts[info.id] = int32(j) + 1 //nolint:gosec // a span holds fewer
+		}
+	}
+}
+
+func (v *view) row(i int) []int32 {
+	n := len(v.program.keys.canonical)
+	return v.facts[i*n : (i+1)*n]
+}
+
+// fact returns an attribute of a span, whatever its spelling.
+func (v *view) fact(i int, id keyID) (*attribute.KeyValue, bool) {
+	at := v.facts[i*len(v.program.keys.canonical)+int(id)]
+	if at == 0 {
+		return nil, false
+	}
+	return &v.spans[i].Attributes[at-1], true
+}
+
+// number returns an attribute as a number of the canonical key.
+func (v *view) number(i int, id keyID) (float64, bool) {
+	kv, ok := v.fact(i, id)
+	if !ok {
+		return 0, false
+	}
+	return number(kv.Value, v.cache.get(kv.Key).factor)
+}
+
+// failed reports whether the operation of a span went wrong, also where the status
+// of the span does not say so: a server that refuses a request has not failed.
+func (v *view) failed(i int) bool {
+	s := v.spans[i]
+	if s.Status == codes.Error || s.Attributes.Has("error.type") {
+		return true
+	}
+	if code, ok := s.Attributes.Get("http.response.status_code"); ok && code.Type() == attribute.INT64 && code.AsInt64() >= 400 {
+		return true
+	}
+	if code, ok := s.Attributes.Get("rpc.response.status_code"); ok && code.Type() == attribute.STRING && code.AsString() != "OK" {
+		return true
+	}
+	return false
+}
+
+// since is a moment in nanoseconds from the start of the trace.
+func (v *view) since(t time.Time) float64 { return float64(t.Sub(v.spans[0].Start)) }
+
+// roleNames returns the roles of a set, for messages.
+func (v *view) firstRole(i int) string {
+	for r := range v.program.roles {
+		if v.roles[i]&(1<<r) != 0 {
+			return v.program.roles[r].name
+		}
+	}
+	return ""
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n || cap(s) > 1<<16 && n < cap(s)/8 {
+		return make([]T, n, n+n/4)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
+
+// infoCache keeps what is known of the keys that telemetry carries.
+type infoCache struct {
+	keys *keys
+	seen map[attribute.Key]*keyInfo
+}
+
+// maxInfos bounds the cache: keys are chosen by whoever records.
+const maxInfos = 1 << 14
+
+func (c *infoCache) get(key attribute.Key) *keyInfo {
+	if info, ok := c.seen[key]; ok {
+		return info
+	}
+	info := c.keys.info(key)
+	if len(c.seen) < maxInfos {
+		c.seen[key] = &info
+	}
+	return &info
+}
+
+// tooFar is a difference that no tolerance covers.
+var tooFar = math.Inf(1)
