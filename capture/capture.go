@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -300,6 +299,21 @@ func (c *Capture) Add(other *Capture) {
 	c.Dropped += other.Dropped
 }
 
+// byStart orders spans by their start, the longer one first where they start
+// together: so a parent stands before its children. One that has not ended is the
+// longest.
 func byStart(a, b *Span) int {
-	return cmp.Or(a.Start.Compare(b.Start), b.End.Compare(a.End))
+	if c := a.Start.Compare(b.Start); c != 0 {
+		return c
+	}
+	switch {
+	case a.Ended() && b.Ended():
+		return b.End.Compare(a.End)
+	case a.Ended():
+		return 1
+	case b.Ended():
+		return -1
+	default:
+		return 0
+	}
 }

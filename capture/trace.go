@@ -9,15 +9,16 @@ import (
 )
 
 // Trace is the spans of one trace as a tree. A capture may hold a part of the
-// trace only, so it may have several roots. Damage does no harm: a span that is
-// its own ancestor counts as a root, and of two spans with one identifier the
-// first is the parent of their children.
+// trace only, so it may have several roots. Damage does no harm: of spans that are
+// their own ancestors the earliest counts as a root, and of two spans with one
+// identifier the first is the parent of their children.
 type Trace struct {
 	ID    trace.TraceID
 	Spans []*Span // by start
 
 	nodes map[trace.SpanID]int32
-	links []node // beside Spans
+	twins map[*Span]int32 // spans whose identifier an earlier one has
+	links []node          // beside Spans
 	roots []int32
 }
 
@@ -39,7 +40,12 @@ func NewTrace(spans []*Span) *Trace {
 		t.links[i] = node{-1, -1, -1, -1}
 		if _, twice := t.nodes[s.SpanID]; !twice {
 			t.nodes[s.SpanID] = int32(i)
+			continue
 		}
+		if t.twins == nil {
+			t.twins = make(map[*Span]int32)
+		}
+		t.twins[s] = int32(i)
 	}
 	for i, s := range spans {
 		if parent, ok := t.nodes[s.ParentID]; ok && s.ParentID.IsValid() {
@@ -63,31 +69,34 @@ func NewTrace(spans []*Span) *Trace {
 	return t
 }
 
-// cutCycles makes the first span of each cycle a root. It walks up from each span
-// to what an earlier walk has seen, so each edge is followed once.
+// cutCycles makes the earliest span of each cycle a root. It walks up from each
+// span to what an earlier walk has seen, so each edge is followed once.
 func (t *Trace) cutCycles() {
 	walk := make([]int32, len(t.links)) // the walk that saw a span, from 1
 	for i := range t.links {
-		for at := int32(i); at >= 0 && walk[at] == 0; at = t.links[at].parent {
+		at := int32(i)
+		for at >= 0 && walk[at] == 0 {
 			walk[at] = int32(i) + 1
-			if p := t.links[at].parent; p >= 0 && walk[p] == int32(i)+1 {
-				t.links[p].parent = -1
-			}
+			at = t.links[at].parent
 		}
+		if at < 0 || walk[at] != int32(i)+1 {
+			continue
+		}
+		earliest := at
+		for next := t.links[at].parent; next != at; next = t.links[next].parent {
+			earliest = min(earliest, next)
+		}
+		t.links[earliest].parent = -1
 	}
 }
 
 // index returns the place of s, −1 where it is not of t.
 func (t *Trace) index(s *Span) int32 {
-	if i, ok := t.nodes[s.SpanID]; ok {
-		if t.Spans[i] == s {
-			return i
-		}
-		for j, other := range t.Spans { // two spans with one identifier
-			if other == s {
-				return int32(j)
-			}
-		}
+	if i, ok := t.nodes[s.SpanID]; ok && t.Spans[i] == s {
+		return i
+	}
+	if i, ok := t.twins[s]; ok {
+		return i
 	}
 	return -1
 }
