@@ -203,6 +203,9 @@ type requiredRole struct {
 }
 
 func (p *compiler) request(name string, s spec.Request) requestRule {
+	if s.Root == "" {
+		p.fail(s.Position, "requests.%s: the key root is missing", name)
+	}
 	r := requestRule{name: name, root: p.roleIndex(s.Position, s.Root), when: p.condition(s.When, false)}
 	r.seen = p.rule("contract.unexercised", name, "", s.Position)
 	r.seen.exercise = !isTrue(s.Optional)

@@ -33,7 +33,7 @@ type metricForm struct{ instrument, unit, buckets *rule }
 // measuredRule says which spans a metric measures.
 type measuredRule struct {
 	count, sum *rule
-	role       int
+	roles      roleSet
 	when       *condition
 	value      *term
 	scale      float64 // what makes the sum of the metric nanoseconds, or 1
@@ -102,7 +102,7 @@ func (r *metricRule) fromVocabulary(m semconv.Metric) {
 
 func (p *compiler) measured(name, unit string, s spec.Metric) *measuredRule {
 	m := &measuredRule{
-		count: p.rule("metric.measurements", name, "", s.Position), role: p.roleIndex(s.Position, s.Of.Role),
+		count: p.rule("metric.measurements", name, "", s.Position), roles: p.roleSet(s.Position, s.Of.Role),
 		when: p.condition(s.Of.When, false), scale: 1, tolerance: p.tolerance(s.Position, s.Of.Tolerance),
 	}
 	if s.Of.Value != "" {
@@ -251,7 +251,7 @@ type measurements struct {
 func (k *Checker) measure(i int) {
 	for name, r := range k.contract.program.metrics {
 		m := r.measured
-		if m == nil || k.view.roles[i]&(1<<m.role) == 0 || !m.when.holds(&k.view, i) {
+		if m == nil || k.view.roles[i]&m.roles == 0 || !m.when.holds(&k.view, i) {
 			continue
 		}
 		value := 0.0

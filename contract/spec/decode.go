@@ -73,6 +73,9 @@ func Decode(name string, data []byte) (*File, error) {
 		line, column := place(f.root)
 		return fail(line, column, "want a mapping that starts with \"contract: %s\"", Version)
 	}
+	if err := resolve(f.root); err != nil {
+		return nil, explain(name, err)
+	}
 	// The version first: in a file of another format every key is unknown.
 	if at := find(f.root, "contract"); at == nil {
 		return fail(1, 1, "the key contract is missing, want \"contract: %s\"", Version)
@@ -83,7 +86,7 @@ func Decode(name string, data []byte) (*File, error) {
 	if err := decode(f.root, &f.Contract); err != nil {
 		return nil, explain(name, err)
 	}
-	if err := f.required(reflect.ValueOf(f.Contract), nil); err != nil {
+	if err := f.visit(reflect.ValueOf(&f.Contract).Elem(), nil); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -251,35 +254,49 @@ func typeName(t reflect.Type) string {
 	}
 }
 
-// required checks that the keys marked so are there.
-func (f *File) required(v reflect.Value, path []string) error {
+// visit checks that the keys marked as required are there, and notes where each
+// part stands.
+func (f *File) visit(v reflect.Value, path []string) error {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
-			return f.required(v.Elem(), path)
+			return f.visit(v.Elem(), path)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			field := v.Type().Field(i)
-			key := field.Tag.Get("yaml")
-			if field.Tag.Get("required") != "" && v.Field(i).IsZero() {
-				return &Error{f.At(path...), fmt.Sprintf("%s: the key %s is missing", strings.Join(path, "."), key)}
-			}
-			if err := f.required(v.Field(i), append(slices.Clip(path), key)); err != nil {
-				return err
-			}
-		}
+		return f.visitStruct(v, path)
 	case reflect.Map:
 		for _, key := range sortedKeys(v) {
-			if err := f.required(v.MapIndex(reflect.ValueOf(key)), append(slices.Clip(path), key)); err != nil {
+			// The values of a map cannot be changed in place.
+			value := reflect.New(v.Type().Elem()).Elem()
+			value.Set(v.MapIndex(reflect.ValueOf(key)))
+			if err := f.visit(value, append(slices.Clip(path), key)); err != nil {
 				return err
 			}
+			v.SetMapIndex(reflect.ValueOf(key), value)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			if err := f.required(v.Index(i), append(slices.Clip(path), strconv.Itoa(i))); err != nil {
+			if err := f.visit(v.Index(i), append(slices.Clip(path), strconv.Itoa(i))); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+func (f *File) visitStruct(v reflect.Value, path []string) error {
+	for i := range v.NumField() {
+		field := v.Type().Field(i)
+		if field.Type == reflect.TypeFor[Position]() {
+			v.Field(i).Set(reflect.ValueOf(f.At(path...)))
+			continue
+		}
+		key := field.Tag.Get("yaml")
+		if field.Tag.Get("required") != "" && v.Field(i).IsZero() {
+			return &Error{f.At(path...), fmt.Sprintf("%s: the key %s is missing", strings.Join(path, "."), key)}
+		}
+		if err := f.visit(v.Field(i), append(slices.Clip(path), key)); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -60,7 +60,9 @@ var allKeys = sync.OnceValue(func() []string {
 			}
 			seen[t] = true
 			for i := range t.NumField() {
-				keys = append(keys, t.Field(i).Tag.Get("yaml"))
+				if key := t.Field(i).Tag.Get("yaml"); key != "" && key != "-" {
+					keys = append(keys, key)
+				}
 				walk(t.Field(i).Type)
 			}
 		}

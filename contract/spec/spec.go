@@ -52,10 +52,10 @@ type Contract struct {
 // together.
 type Scope struct {
 	// Services are globs over service.name; without any, every service counts.
-	Services Strings `yaml:"services"`
+	Services Strings `yaml:"services" merge:"add"`
 	// IgnoreScopes are globs over the names of instrumentation scopes whose spans
 	// are not looked at.
-	IgnoreScopes Strings `yaml:"ignore_scopes"`
+	IgnoreScopes Strings `yaml:"ignore_scopes" merge:"add"`
 	// Undeclared says what becomes of spans without a role: allow (default), warn or
 	// deny.
 	Undeclared Policy `yaml:"undeclared"`
@@ -63,22 +63,27 @@ type Scope struct {
 
 // Request is one kind of request.
 type Request struct {
-	// Root is the role of the span that stands for the whole request.
-	Root string `yaml:"root" required:"true"`
+	Position Position `yaml:"-"` // in the file; set by Decode
+
+	// Root is the role of the span that stands for the whole request. Where the file
+	// only adds to a request that it extends, it may be left out.
+	Root string `yaml:"root"`
 	// When must hold for the root span, so that kinds with the same root can be told
 	// apart. Without it every span of the role is a request of this kind.
 	When *Condition `yaml:"when"`
 	// Requires lists roles that each such request shows at or below its root.
-	Requires Strings `yaml:"requires"`
+	Requires Strings `yaml:"requires" merge:"add"`
 	// RequiresUnlessFailed lists roles that only a request whose root has not failed
 	// must show.
-	RequiresUnlessFailed Strings `yaml:"requires_unless_failed"`
+	RequiresUnlessFailed Strings `yaml:"requires_unless_failed" merge:"add"`
 	// Optional says that a capture without such a request is fine.
-	Optional bool `yaml:"optional"`
+	Optional *bool `yaml:"optional"`
 }
 
 // Span is a role of spans and what holds for each span of it.
 type Span struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Match says which spans have the role. A span may have several.
 	Match *Condition `yaml:"match"`
 	// Kind is the span kind that each must have; several are alternatives.
@@ -96,15 +101,17 @@ type Span struct {
 	// official, older) count as one, with units converted.
 	Attributes map[string]Attribute `yaml:"attributes"`
 	// Events are rules for the events of each.
-	Events *Events `yaml:"events"`
+	Events *Events `yaml:"events" merge:"deep"`
 	// Optional says that a capture without such a span is fine. Otherwise a role that
 	// no span has is reported as contract.unexercised.
-	Optional bool `yaml:"optional"`
+	Optional *bool `yaml:"optional"`
 }
 
 // Condition selects spans. All parts that are given must hold; a list is a choice.
 // Text is a glob, in which * stands for anything.
 type Condition struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Kind is the span kind: internal, server, client, producer, consumer.
 	Kind Strings `yaml:"kind"`
 	// Name is the name of the span.
@@ -143,6 +150,8 @@ type Condition struct {
 
 // Parent says where in the tree a span must be. Of several parts one must hold.
 type Parent struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Is lists roles of which the parent has one.
 	Is Strings `yaml:"is"`
 	// Within lists roles of which a span above has one.
@@ -158,6 +167,8 @@ type Parent struct {
 // Count says how many spans of a role there are. The short form is a number: that
 // many in each trace that has the role.
 type Count struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Per is what is counted within: trace (default), or a role, whose every span
 	// then has so many below it.
 	Per string `yaml:"per"`
@@ -175,6 +186,8 @@ type Count struct {
 // forbidden, or optional, which only names it so that its type is held and the
 // contract is complete.
 type Attribute struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Required says that every span of the role has it.
 	Required bool `yaml:"required"`
 	// RequiredIf says when a span must have it.
@@ -201,6 +214,8 @@ type Attribute struct {
 
 // Events are rules for the events of a span.
 type Events struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Allow holds globs over names; an event that none matches is a finding. Without
 	// it every event may be there.
 	Allow Strings `yaml:"allow"`
@@ -222,6 +237,8 @@ type Events struct {
 // Metric is a rule for one metric. Instrument, unit and boundaries come from the
 // vocabulary where it knows the metric.
 type Metric struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Required says that the metric must be there. Otherwise it may be missing.
 	Required bool `yaml:"required"`
 	// RequiredWith lists roles: where a span of one was seen, the metric must be there.
@@ -243,8 +260,8 @@ type Metric struct {
 
 // Measured says which spans a metric measures.
 type Measured struct {
-	// Role is the role of the spans.
-	Role string `yaml:"role" required:"true"`
+	// Role lists the roles of the spans.
+	Role Strings `yaml:"role" required:"true"`
 	// When is a further condition for the spans.
 	When *Condition `yaml:"when"`
 	// Value is the term that the sum of the metric adds up, such as
@@ -256,6 +273,8 @@ type Measured struct {
 
 // Log is a rule for the log records with one event name.
 type Log struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Required says that there must be such a record.
 	Required bool `yaml:"required"`
 	// RequiredWith lists roles: where a span of one was seen, a record must be there.
@@ -270,6 +289,8 @@ type Log struct {
 
 // Hop is a way over which the trace goes on from one process to another.
 type Hop struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// From is the role of the span that sends.
 	From string `yaml:"from" required:"true"`
 	// To is the role of the span that receives: below a span of From, in its trace.
@@ -288,19 +309,21 @@ type Hop struct {
 
 // Forbid says what must not be recorded.
 type Forbid struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Content forbids every attribute of the vocabulary that may hold the text of a
 	// user, such as gen_ai.input.messages.
 	Content bool `yaml:"content"`
 	// Attributes are globs over keys, so that indexed keys do not escape.
-	Attributes Strings `yaml:"attributes"`
+	Attributes Strings `yaml:"attributes" merge:"add"`
 	// Values are what no text may hold: builtin:email, builtin:api-key,
 	// builtin:bearer, builtin:card, builtin:private-key, or a regular expression
 	// between slashes.
-	Values Strings `yaml:"values"`
+	Values Strings `yaml:"values" merge:"add"`
 	// Except are globs over keys whose values are not searched.
-	Except Strings `yaml:"except"`
+	Except Strings `yaml:"except" merge:"add"`
 	// Spans are globs over names of spans.
-	Spans Strings `yaml:"spans"`
+	Spans Strings `yaml:"spans" merge:"add"`
 	// Length is the highest length of a text value, in bytes.
 	Length int `yaml:"length"`
 	// EventLength is the same for attributes of events.
@@ -309,6 +332,8 @@ type Forbid struct {
 
 // Limits bounds how much is recorded. Zero is no limit.
 type Limits struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// SpansPerTrace bounds the spans of one trace.
 	SpansPerTrace int `yaml:"spans_per_trace"`
 	// Siblings bounds the spans of one name below one parent: what a span for each
@@ -343,6 +368,8 @@ type Limits struct {
 //	parent.duration …           of its parent
 //	250ms  3                    a constant
 type Timing struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// ID names the rule.
 	ID string `yaml:"id" required:"true"`
 	// On is the role of the span that the rule is about.
@@ -375,6 +402,8 @@ type Tolerance struct {
 
 // Topology are rules for the tree as a whole.
 type Topology struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Orphans says what becomes of a span whose parent was not captured although it
 	// is not in another process: allow, warn or deny (default).
 	Orphans Policy `yaml:"orphans"`
@@ -391,7 +420,7 @@ type Topology struct {
 	Outlive Outlive `yaml:"outlive"`
 	// IsolateBy lists attributes whose value must be the same wherever they stand in
 	// one trace, such as genai.tenant.id.
-	IsolateBy Strings `yaml:"isolate_by"`
+	IsolateBy Strings `yaml:"isolate_by" merge:"add"`
 	// NeverEnded says what becomes of spans that did not end: allow, warn or deny
 	// (default).
 	NeverEnded Policy `yaml:"never_ended"`
@@ -407,6 +436,8 @@ type Outlive struct {
 
 // OutlivePair is one exception with its reason.
 type OutlivePair struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Child is the role of the span that ends late.
 	Child string `yaml:"child" required:"true"`
 	// Parent is the role of its parent.
@@ -417,6 +448,8 @@ type OutlivePair struct {
 
 // Agree says that facts are the same on all spans of a trace.
 type Agree struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Keys are the attributes.
 	Keys Strings `yaml:"keys" required:"true"`
 	// Across lists the roles that are compared. Without any, all spans are.
@@ -434,6 +467,8 @@ type Agree struct {
 
 // SLO bounds percentiles of a term over all spans of a role.
 type SLO struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// ID names the objective.
 	ID string `yaml:"id" required:"true"`
 	// On is the role.
@@ -456,6 +491,8 @@ type SLO struct {
 
 // Accept is a known violation that does not fail the check.
 type Accept struct {
+	Position Position `yaml:"-"` // in the file; set by Decode
+
 	// Rule is the rule, such as attribute.missing, or a glob over rules.
 	Rule string `yaml:"rule" required:"true"`
 	// On is the role, the metric or the log event; without it any.

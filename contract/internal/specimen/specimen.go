@@ -1,0 +1,268 @@
+// Package specimen makes captures that the built-in profiles accept, for tests. The
+// model calls, the gateway and the engine are recorded by genaitrace and genaihttp;
+// what this module does not record yet is written with the otel API and the words
+// of semconv, as any other library would. Time is that of testing/synctest, so
+// every capture is the same each time.
+package specimen
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/genaitrace/otelgenai/capture"
+	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/middleware/genaihttp"
+	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+)
+
+// The numbers of every model call here.
+const (
+	Model   = "qwen2.5-7b-instruct"
+	prompt  = 2456
+	cached  = 1024
+	answer  = 512
+	perStep = 10 * time.Millisecond
+)
+
+// Service is what the specimens record with.
+type Service struct {
+	tracer *genaitrace.Tracer
+	plain  trace.Tracer
+	rec    *capture.Recorder
+}
+
+// Record runs service in a bubble of testing/synctest and returns what it recorded.
+func Record(t *testing.T, serve func(s *Service)) *capture.Capture {
+	t.Helper()
+	var got *capture.Capture
+	synctest.Test(t, func(t *testing.T) {
+		rec := capture.NewRecorder()
+		serve(&Service{
+			tracer: genaitrace.New(genaitrace.WithTracerProvider(rec.TracerProvider()), genaitrace.WithMeterProvider(rec.MeterProvider())),
+			plain:  rec.TracerProvider().Tracer("specimen"),
+			rec:    rec,
+		})
+		synctest.Wait()
+		var err error
+		if got, err = rec.Capture(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := rec.Shutdown(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return got
+}
+
+// Profiles are the built-in profiles, each with a service that it accepts.
+var Profiles = map[string]func(*Service){
+	"base":           func(s *Service) { s.Call(context.Background(), false) },
+	"chat":           func(s *Service) { s.Call(context.Background(), false) },
+	"streaming-chat": func(s *Service) { s.Call(context.Background(), true) },
+	"gateway":        (*Service).Gateway,
+	"engine":         func(s *Service) { s.Engine(context.Background()) },
+	"batch":          (*Service).Batch,
+	"rag":            (*Service).RAG,
+	"tools":          (*Service).Tools,
+	"agent":          (*Service).Agent,
+	"requirements":   (*Service).Everything,
+}
+
+// Call is a model call as its caller sees it.
+func (s *Service) Call(ctx context.Context, stream bool) {
+	_, call := s.tracer.StartCall(ctx, request(stream))
+	defer call.End()
+	time.Sleep(40 * time.Millisecond)
+	call.SetResponse("chatcmpl-1", Model)
+	if stream {
+		call.Chunk(genaitrace.NoOutput) // the role
+		time.Sleep(5 * time.Millisecond)
+		for range answer {
+			call.Chunk(genaitrace.Visible)
+			time.Sleep(perStep)
+		}
+		call.SetTerminal(semconv.GenAIStreamTerminalDone)
+	}
+	call.SetUsage(usage())
+	call.SetFinish("stop")
+}
+
+func request(stream bool) genaitrace.Request {
+	return genaitrace.Request{Provider: "vllm", Model: Model, Stream: stream, MaxTokens: 1024}
+}
+
+func usage() genaitrace.Usage {
+	return genaitrace.Usage{InputTokens: new(prompt), OutputTokens: new(answer), CachedTokens: new(cached)}
+}
+
+// Gateway serves one streamed request over HTTP and passes it on.
+func (s *Service) Gateway() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, call := s.tracer.StartCall(r.Context(), request(true))
+		defer call.End()
+		send := func(event string) {
+			fmt.Fprintf(w, "data: %s\n\n", event)
+			w.(http.Flusher).Flush()
+		}
+		chunk := func(delta, finish string) string {
+			return fmt.Sprintf(`{"id":"chatcmpl-1","object":"chat.completion.chunk","model":%q,"choices":[{"index":0,"delta":%s,"finish_reason":%s}]}`, Model, delta, finish)
+		}
+		time.Sleep(40 * time.Millisecond)
+		call.SetResponse("chatcmpl-1", Model)
+		call.Chunk(genaitrace.NoOutput)
+		send(chunk(`{"role":"assistant"}`, "null"))
+		time.Sleep(5 * time.Millisecond)
+		for range answer {
+			call.Chunk(genaitrace.Visible)
+			send(chunk(`{"content":"x"}`, "null"))
+			time.Sleep(perStep)
+		}
+		call.SetTerminal(semconv.GenAIStreamTerminalDone)
+		call.SetUsage(usage())
+		call.SetFinish("stop")
+		send(chunk(`{}`, `"stop"`))
+		send("[DONE]")
+	})
+	handler := genaihttp.NewHandler(mux,
+		genaihttp.WithTracerProvider(s.rec.TracerProvider()), genaihttp.WithMeterProvider(s.rec.MeterProvider()))
+	body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":"hello"}]}`, Model)
+	req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	handler.ServeHTTP(httptest.NewRecorder(), req)
+}
+
+// Engine runs the model for one request.
+func (s *Service) Engine(ctx context.Context) {
+	ctx, inf := s.tracer.StartInference(ctx, request(true))
+	defer inf.End()
+	_, queue := inf.StartQueue(ctx)
+	time.Sleep(350 * time.Millisecond)
+	queue.End()
+	_, tokenize := inf.StartTokenize(ctx)
+	tokenize.SetAttributes(semconv.AITokensInput(prompt), semconv.GenAITokenizerHash("5f3a"))
+	time.Sleep(2 * time.Millisecond)
+	tokenize.End()
+	_, schedule := inf.StartSchedule(ctx)
+	time.Sleep(time.Millisecond)
+	schedule.End()
+	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: prompt, Cached: cached})
+	time.Sleep(120 * time.Millisecond)
+	prefill.End()
+	_, decode := inf.StartDecode(ctx)
+	time.Sleep(3 * time.Millisecond)
+	for range answer {
+		decode.Token()
+		time.Sleep(perStep)
+	}
+	decode.End()
+	_, post := inf.StartPostprocess(ctx)
+	time.Sleep(time.Millisecond)
+	post.End()
+	inf.SetUsage(usage())
+	inf.SetFinish("stop")
+}
+
+// span records a span that this module has no function for.
+func (s *Service) span(ctx context.Context, name string, kind trace.SpanKind, took time.Duration, attrs ...attribute.KeyValue) context.Context {
+	ctx, span := s.plain.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attrs...))
+	time.Sleep(took)
+	span.End()
+	return ctx
+}
+
+// Batch runs three requests, each in its own trace, in one batch.
+func (s *Service) Batch() {
+	ctx, batch := s.plain.Start(context.Background(), "inference.batch", trace.WithAttributes(
+		semconv.GenAISpanRole(semconv.GenAISpanRoleBatch), semconv.AIBatchSize(3), semconv.AIModelName(Model)))
+	link := trace.LinkFromContext(ctx)
+	for range 3 {
+		_, span := s.plain.Start(context.Background(), "inference.generate", trace.WithLinks(link), trace.WithAttributes(
+			semconv.GenAISpanRole(semconv.GenAISpanRoleInference), genaiconv.OperationName(genaiconv.OperationNameChat), genaiconv.RequestModel(Model)))
+		time.Sleep(20 * time.Millisecond)
+		span.End()
+		batch.AddLink(trace.Link{SpanContext: span.SpanContext()})
+	}
+	batch.SetAttributes(semconv.AIBatchAvgLatencyMs(20))
+	batch.End()
+}
+
+// entry is the server span of a request.
+func (s *Service) entry(work func(ctx context.Context)) {
+	ctx, span := s.plain.Start(context.Background(), "POST /v1/ask", trace.WithSpanKind(trace.SpanKindServer))
+	defer span.End()
+	time.Sleep(time.Millisecond)
+	work(ctx)
+}
+
+// RAG embeds a question, retrieves, reranks and asks.
+func (s *Service) RAG() {
+	s.entry(func(ctx context.Context) {
+		s.span(ctx, "embeddings bge-m3", trace.SpanKindClient, 8*time.Millisecond,
+			genaiconv.OperationName(genaiconv.OperationNameEmbeddings), genaiconv.ProviderName("vllm"),
+			genaiconv.RequestModel("bge-m3"), genaiconv.UsageInputTokens(17))
+		s.span(ctx, "retrieval handbook", trace.SpanKindClient, 15*time.Millisecond,
+			genaiconv.OperationName(genaiconv.OperationNameRetrieval), genaiconv.DataSourceID("handbook"),
+			semconv.GenAIRetrieverType(semconv.GenAIRetrieverTypeDense), semconv.GenAIRetrieverHitCount(8), genaiconv.RetrievalTopK(10))
+		s.span(ctx, "rag.rerank", trace.SpanKindInternal, 6*time.Millisecond,
+			semconv.GenAISpanRole(semconv.GenAISpanRoleRerank), genaiconv.RequestModel("bge-reranker"), semconv.GenAIRetrieverHitCount(4))
+		s.Call(ctx, false)
+	})
+}
+
+// tool runs a tool that the model asked for.
+func (s *Service) tool(ctx context.Context) {
+	s.span(ctx, "execute_tool get_weather", trace.SpanKindInternal, 30*time.Millisecond,
+		genaiconv.OperationName(genaiconv.OperationNameExecuteTool), genaiconv.ToolName("get_weather"),
+		genaiconv.ToolCallID("call_1"), genaiconv.ToolType("function"))
+}
+
+// Tools asks a model, runs the tool that it asks for, and asks again.
+func (s *Service) Tools() {
+	s.entry(func(ctx context.Context) {
+		s.Call(ctx, false)
+		s.tool(ctx)
+		s.Call(ctx, false)
+	})
+}
+
+// Agent is one run of an agent that plans, asks and uses a tool.
+func (s *Service) Agent() {
+	ctx, span := s.plain.Start(context.Background(), "invoke_agent weather", trace.WithAttributes(
+		genaiconv.OperationName(genaiconv.OperationNameInvokeAgent), genaiconv.AgentName("weather"),
+		genaiconv.AgentID("a-1"), genaiconv.ConversationID("c-1")))
+	defer span.End()
+	time.Sleep(time.Millisecond)
+	s.span(ctx, "plan weather", trace.SpanKindInternal, 2*time.Millisecond,
+		genaiconv.OperationName(genaiconv.OperationNamePlan), genaiconv.AgentName("weather"))
+	s.Call(ctx, false)
+	s.tool(ctx)
+	s.Call(ctx, false)
+}
+
+// Everything records each operation that the requirements name, in the words of
+// the house.
+func (s *Service) Everything() {
+	s.entry(func(ctx context.Context) {
+		operation := func(name string) attribute.KeyValue { return semconv.AIOperation(name) }
+		s.span(ctx, "embeddings bge-m3", trace.SpanKindClient, time.Millisecond,
+			operation("embeddings"), semconv.AIModelName("bge-m3"), semconv.AITokensInput(17), genaiconv.ProviderName("vllm"))
+		s.span(ctx, "retrieval handbook", trace.SpanKindClient, time.Millisecond, operation("retrieval"))
+		s.span(ctx, "rag.rerank", trace.SpanKindInternal, time.Millisecond,
+			semconv.GenAISpanRole(semconv.GenAISpanRoleRerank), operation("rerank"))
+		s.span(ctx, "execute_tool get_weather", trace.SpanKindInternal, time.Millisecond, operation("execute_tool"), genaiconv.ToolName("get_weather"))
+		s.span(ctx, "invoke_agent weather", trace.SpanKindInternal, time.Millisecond, operation("invoke_agent"), genaiconv.AgentName("weather"))
+		s.Call(ctx, true)
+	})
+}
