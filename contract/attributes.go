@@ -115,7 +115,8 @@ func (p *compiler) attributeValue(r *attributeRule, on string, a spec.Attribute)
 	switch a.Members {
 	case "", "open":
 	case "closed":
-		known, _ := semconv.Lookup(attribute.Key(r.key))
+		canonical, _ := canonicalKey(attribute.Key(r.key))
+		known, _ := semconv.Lookup(canonical)
 		if len(known.Members) == 0 {
 			p.fail(a.Position, "%s: members is closed, and the vocabulary has no members of it", r.key)
 		}
@@ -205,13 +206,13 @@ func wrongType(f *Finding, on string, kv *attribute.KeyValue, want semconv.Type)
 // wordRules hold for every attribute of every span, whatever its role: the
 // vocabulary is the contract.
 type wordRules struct {
-	typing, unknown, misspelt, deprecated, convention *rule
+	typing, empty, negative, unknown, misspelt, deprecated, convention *rule
 }
 
 func (p *compiler) words() {
 	rule := func(id string) *rule { return p.rule(id, "", "", spec.Position{}) }
 	p.program.words = wordRules{
-		typing: rule("attribute.type"), unknown: rule("attribute.unknown"), misspelt: rule("attribute.misspelt"),
+		typing: rule("attribute.type"), empty: rule("attribute.empty"), negative: rule("attribute.range"), unknown: rule("attribute.unknown"), misspelt: rule("attribute.misspelt"),
 		deprecated: rule("attribute.deprecated"), convention: rule("convention.missing"),
 	}
 }
@@ -224,6 +225,7 @@ func (k *Checker) checkWord(i int, on string, kv *attribute.KeyValue, info *keyI
 		if !holds(kv.Value, info.typ) {
 			k.findOn(w.typing, i, on, string(kv.Key), func(f *Finding) { wrongType(f, cmpOr(on, "the span"), kv, info.typ) })
 		}
+		k.checkPlausible(i, on, kv, info)
 		if info.attr.Deprecated != "" {
 			k.test(w.deprecated)
 			k.findOn(w.deprecated, i, on, string(kv.Key), func(f *Finding) {
@@ -235,7 +237,11 @@ func (k *Checker) checkWord(i int, on string, kv *attribute.KeyValue, info *keyI
 		}
 		return
 	}
-	if info.id != noKey || !inOurs(kv.Key) {
+	if info.id != noKey {
+		k.checkPlausible(i, on, kv, info)
+		return
+	}
+	if !inOurs(kv.Key) {
 		return
 	}
 	k.test(w.misspelt)
@@ -252,6 +258,37 @@ func (k *Checker) checkWord(i int, on string, kv *attribute.KeyValue, info *keyI
 		f.Message = fmt.Sprintf("the vocabulary has no attribute %s, did you mean %s?", kv.Key, near)
 		f.Expected, f.Found = string(near), string(kv.Key)
 	})
+}
+
+// checkPlausible finds the two ways in which an unknown value is written as a known
+// one: an empty text, and a quantity below zero.
+func (k *Checker) checkPlausible(i int, on string, kv *attribute.KeyValue, info *keyInfo) {
+	w := &k.contract.program.words
+	switch kv.Value.Type() {
+	case attribute.STRING:
+		// An empty url.query and the like say something.
+		if info.attr.Origin == semconv.OriginGeneral && info.id == noKey {
+			return
+		}
+		k.test(w.empty)
+		if kv.Value.AsString() == "" {
+			k.findOn(w.empty, i, on, string(kv.Key), func(f *Finding) {
+				f.Message = fmt.Sprintf("%s is empty", kv.Key)
+				f.Expected, f.Found = "a value, or no attribute", `""`
+			})
+		}
+	case attribute.INT64, attribute.FLOAT64:
+		if info.attr.Unit == "" {
+			return
+		}
+		k.test(w.negative)
+		if n, _ := number(kv.Value, 1); n < 0 || notFinite(n) {
+			k.findOn(w.negative, i, on, string(kv.Key), func(f *Finding) {
+				f.Message = fmt.Sprintf("%s is %s, which no quantity is", kv.Key, show(kv.Value))
+				f.Expected, f.Found = "0 or more", show(kv.Value)
+			})
+		}
+	}
 }
 
 // suggest remembers what it answered, because the look-up reads the registry.

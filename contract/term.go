@@ -39,6 +39,7 @@ type atom struct {
 	id       keyID   // of attr
 	scale    float64 // of attr: what makes it nanoseconds
 	event    string  // of event
+	eventKey bool    // of event: its attribute id is meant, and not its moment
 
 	of   place
 	role int // of ofRole
@@ -180,17 +181,27 @@ func (p *compiler) atom(at spec.Position, text, s string) atom {
 	case name == "end" && !call:
 		a.what, a.dim = isEnd, dimInstant
 	case name == "event" && call:
-		a.what, a.dim, a.event = isEvent, dimInstant, argument
-	case name == "attr" && call:
-		a.what, a.id = isAttr, p.keys.id(argument)
-		if ns, ok := timeUnits[p.keys.unitOf(a.id)]; ok {
-			a.dim, a.scale = dimDuration, ns
+		a.what, a.dim = isEvent, dimInstant
+		var key string
+		if a.event, key, a.eventKey = strings.Cut(argument, ","); a.eventKey {
+			p.attrAtom(&a, strings.TrimSpace(key))
 		}
+	case name == "attr" && call:
+		a.what = isAttr
+		p.attrAtom(&a, argument)
 	default:
-		words := []string{"duration", "start", "end", "attr(KEY)", "event(NAME)"}
+		words := []string{"duration", "start", "end", "attr(KEY)", "event(NAME)", "event(NAME, KEY)"}
 		p.fail(at, "%q: %q is none of %s, with a role or parent and a dot before it, and no constant such as 5ms", text, s, strings.Join(words, ", "))
 	}
 	return a
+}
+
+// attrAtom makes an atom read an attribute, in nanoseconds where it is a time.
+func (p *compiler) attrAtom(a *atom, key string) {
+	a.id, a.dim = p.keys.id(key), dimNumber
+	if ns, ok := timeUnits[p.keys.unitOf(a.id)]; ok {
+		a.dim, a.scale = dimDuration, ns
+	}
 }
 
 // value returns the value of a term for a span; false where a part is absent.
@@ -243,21 +254,37 @@ func (a *atom) read(v *view, i int) (float64, bool) {
 		n, ok := v.number(i, a.id)
 		return n * a.scale, ok
 	default:
-		return firstEvent(v, s, a.event)
+		e := firstEvent(s, a.event)
+		if e == nil {
+			return 0, false
+		}
+		if !a.eventKey {
+			return v.since(e.Time), true
+		}
+		n, ok := v.eventNumber(e, a.id)
+		return n * a.scale, ok
 	}
 }
 
-func firstEvent(v *view, s *capture.Span, name string) (float64, bool) {
-	at, found := 0.0, false
+// firstEvent returns the earliest event of a name.
+func firstEvent(s *capture.Span, name string) *capture.Event {
+	var first *capture.Event
 	for j := range s.Events {
-		if s.Events[j].Name != name {
-			continue
-		}
-		if t := v.since(s.Events[j].Time); !found || t < at {
-			at, found = t, true
+		if e := &s.Events[j]; e.Name == name && (first == nil || e.Time.Before(first.Time)) {
+			first = e
 		}
 	}
-	return at, found
+	return first
+}
+
+// eventNumber returns an attribute of an event as a number of the canonical key.
+func (v *view) eventNumber(e *capture.Event, id keyID) (float64, bool) {
+	for j := range e.Attributes {
+		if info := v.cache.get(e.Attributes[j].Key); info.id == id {
+			return number(e.Attributes[j].Value, info.factor)
+		}
+	}
+	return 0, false
 }
 
 // readRole reads the spans of a role below i: the sum of their durations, the

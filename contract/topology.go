@@ -3,6 +3,7 @@ package contract
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,12 +83,7 @@ func (k *Checker) checkTopology() {
 		}
 		k.checkEnds(i, s)
 		k.checkUp(i, s)
-		if v.trace.Span(s.SpanID) != s {
-			k.test(t.duplicate)
-			k.find(t.duplicate, i, "", func(f *Finding) {
-				f.Message = fmt.Sprintf("two spans have the identifier %s", s.SpanID)
-			})
-		}
+		k.checkTwice(i, s)
 	}
 	if t.roots != nil && roots > 0 {
 		k.test(t.roots)
@@ -100,6 +96,29 @@ func (k *Checker) checkTopology() {
 	}
 	if t.isolation != nil {
 		k.checkIsolation()
+	}
+}
+
+// checkTwice finds a span that is there twice, under one identifier or under two.
+func (k *Checker) checkTwice(i int, s *capture.Span) {
+	t, v := &k.contract.program.topology, &k.view
+	k.test(t.duplicate)
+	if v.trace.Span(s.SpanID) != s {
+		k.find(t.duplicate, i, "", func(f *Finding) {
+			f.Message = fmt.Sprintf("two spans have the identifier %s", s.SpanID)
+		})
+		return
+	}
+	next := v.trace.NextSibling(i)
+	if next < 0 || k.config.exact { // on a fake clock two calls can take place at once
+		return
+	}
+	// Siblings stand in order of their times.
+	other := v.spans[next]
+	if other.Name == s.Name && other.Start.Equal(s.Start) && other.End.Equal(s.End) && slices.Equal(other.Attributes, s.Attributes) {
+		k.find(t.duplicate, i, "", func(f *Finding) {
+			f.Message = fmt.Sprintf("%s was recorded twice, with the same times and attributes", s.Name)
+		})
 	}
 }
 

@@ -363,6 +363,7 @@ type Limits struct {
 //	duration  start  end        of the span itself
 //	attr(KEY)                   a number; with a unit of time it is a duration
 //	event(NAME)                 the moment of the first event of that name
+//	event(NAME, KEY)            a number on that event
 //	ROLE.duration ROLE.start ROLE.end    of the spans of a role below it
 //	ROLE.attr(KEY) ROLE.event(NAME)      the same, of the first of them
 //	parent.duration …           of its parent

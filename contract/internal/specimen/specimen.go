@@ -256,13 +256,13 @@ func (s *Service) Agent() {
 func (s *Service) Everything() {
 	s.entry(func(ctx context.Context) {
 		operation := func(name string) attribute.KeyValue { return semconv.AIOperation(name) }
-		s.span(ctx, "embeddings bge-m3", trace.SpanKindClient, time.Millisecond,
+		s.span(ctx, "embeddings bge-m3", trace.SpanKindClient, 8*time.Millisecond,
 			operation("embeddings"), semconv.AIModelName("bge-m3"), semconv.AITokensInput(17), genaiconv.ProviderName("vllm"))
-		s.span(ctx, "retrieval handbook", trace.SpanKindClient, time.Millisecond, operation("retrieval"))
-		s.span(ctx, "rag.rerank", trace.SpanKindInternal, time.Millisecond,
+		s.span(ctx, "retrieval handbook", trace.SpanKindClient, 15*time.Millisecond, operation("retrieval"))
+		s.span(ctx, "rag.rerank", trace.SpanKindInternal, 6*time.Millisecond,
 			semconv.GenAISpanRole(semconv.GenAISpanRoleRerank), operation("rerank"))
-		s.span(ctx, "execute_tool get_weather", trace.SpanKindInternal, time.Millisecond, operation("execute_tool"), genaiconv.ToolName("get_weather"))
-		s.span(ctx, "invoke_agent weather", trace.SpanKindInternal, time.Millisecond, operation("invoke_agent"), genaiconv.AgentName("weather"))
+		s.span(ctx, "execute_tool get_weather", trace.SpanKindInternal, 30*time.Millisecond, operation("execute_tool"), genaiconv.ToolName("get_weather"))
+		s.span(ctx, "invoke_agent weather", trace.SpanKindInternal, 20*time.Millisecond, operation("invoke_agent"), genaiconv.AgentName("weather"))
 		s.Call(ctx, true)
 	})
 }
