@@ -358,6 +358,63 @@ func TestAWordThatMayMeanAnythingIsNoSpelling(t *testing.T) {
 	assert.Contains(t, newPlan(c.Spec(), good, c.Roles).absent, "attribute llm.ttft_ms of engine")
 }
 
+// Each attribute and event is named at one place only.
+func TestFaultsArePutAtWhateverTheContractNames(t *testing.T) {
+	c := parse(t, `
+contract: genai.observability/v1
+name: names
+spans:
+  server:
+    match: {kind: server}
+  step:
+    match: {kind: internal, any: [{has: a.matched}, {all: [{attr: {a.valued: x}}]}, {operation: chat}, {span_role: decode}], event: e.matched}
+    name: "* {a.in_name}"
+    attributes: {a.described: {type: int}}
+    events:
+      allow: [e.allowed, "e.glob*"]
+      require: {e.required: }
+      order: ["e.first|e.second"]
+      once: e.once
+      last: e.last
+      attributes: {e.described: {a.of_event: {type: string}}}
+metrics:
+  m: {instrument: histogram, unit: "1", of: {role: step, value: attr(a.measured)}}
+agree:
+  - {keys: a.agreed, across: [server, step]}
+  - {keys: a.agreed_everywhere}
+timing:
+  - {id: a, on: step, equal: [attr(a.timed), "event(e.timed, a.of_timed)"]}
+  - {id: b, on: server, at_most: [step.attr(a.timed_from_outside), attr(a.of_server)]}
+  - {id: c, on: server, order: [step.event(e.from_outside), end]}
+slo:
+  - {id: d, on: step, value: attr(a.objective), max: 1}
+`)
+	step := &capture.Span{TraceID: traceName("t"), SpanID: name("step"), Name: "step", Kind: trace.SpanKindInternal, Start: at(0), End: at(1)}
+	for _, key := range []attribute.Key{
+		"a.matched", "a.valued", "a.in_name", "a.described", "a.measured", "a.agreed", "a.agreed_everywhere", "a.timed",
+		"a.timed_from_outside", "a.of_server", "a.objective", "gen_ai.operation.name", "genai.span.role",
+	} {
+		step.Attributes = append(step.Attributes, key.Int(1))
+	}
+	for _, event := range []string{
+		"e.matched", "e.allowed", "e.globbed", "e.required", "e.first", "e.second", "e.once", "e.last", "e.described", "e.timed", "e.from_outside", "e.unnamed",
+	} {
+		step.Events = append(step.Events, capture.Event{Name: event, Time: at(0), Attributes: capture.Attributes{attribute.Int("a.of_event", 1), attribute.Int("a.of_timed", 1)}})
+	}
+	var found []string
+	for _, f := range newPlan(c.Spec(), &capture.Capture{Spans: []*capture.Span{step}}, c.Roles).faults {
+		if f.operator == Drop || f.operator == DropEvent {
+			found = append(found, f.on+" "+f.key)
+		}
+	}
+	assert.ElementsMatch(t, []string{
+		"step a.matched", "step a.valued", "step a.in_name", "step a.described", "step a.measured", "step a.agreed", "step a.timed",
+		"step a.timed_from_outside", "step a.objective", "step gen_ai.operation.name", "step genai.span.role",
+		"step e.matched", "step e.allowed", "step e.required", "step e.first", "step e.second", "step e.once", "step e.last", "step e.described",
+		"step e.timed", "step e.from_outside", "step/e.described a.of_event", "step/e.timed a.of_timed",
+	}, found)
+}
+
 func TestRenameKeepsTheShape(t *testing.T) {
 	for name, want := range map[string]string{
 		"chat toy-1": "dibu upz-1", "POST /v1/Zz": "QPTU /w1/Aa", "": "-renamed", "42": "42-renamed", "会話": "会話-renamed",

@@ -40,7 +40,8 @@ type Result struct {
 	// Mutants are the faults, by role, event, metric and log event and in the order of
 	// Operators.
 	Mutants []Mutant
-	// Skipped lists the faults that would have changed nothing. They do not count.
+	// Skipped lists the faults that fit nowhere or would have changed nothing. They do
+	// not count.
 	Skipped []Skipped
 	// Absent lists what the contract names and the capture does not show at all, such
 	// as "span prefill". No fault could be put there.

@@ -144,7 +144,10 @@ func TestWriteText(t *testing.T) {
 				{Operator: Undercount, On: "genai.time_to_first_token"},
 			},
 			Skipped: []Skipped{{Operator: ClearError, On: "engine", Why: "no span of the role has failed"}},
-			Absent:  []string{"span decode"},
+			Absent: []string{
+				"span decode", "attribute error.type of engine", "attribute error.type of prefill", "event token_stall of decode",
+				"metric genai.queue.wait",
+			},
 		},
 		"all_caught": {Contract: "chat", Mutants: []Mutant{{Operator: DropSpan, On: "engine", Caught: true, By: []string{"span.parent"}}}},
 	} {

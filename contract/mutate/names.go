@@ -66,9 +66,9 @@ func (p *plan) namedKeys(role string) []*named {
 			add(m[1], spec.Attribute{})
 		}
 	}
-	p.terms(role, func(what, argument string) {
-		if what == "attr" {
-			add(argument, spec.Attribute{})
+	p.terms(role, func(event, key string) {
+		if event == "" {
+			add(key, spec.Attribute{})
 		}
 	})
 	for _, a := range p.spec.Agree {
@@ -129,9 +129,23 @@ func (p *plan) namedEvents(role string) []string {
 	if s.Match != nil {
 		add(s.Match.Event...)
 	}
-	p.terms(role, func(what, argument string) {
-		if what == "event" {
-			add(argument)
+	p.terms(role, func(event, _ string) { add(event) })
+	return all
+}
+
+// namedKeysOf returns the attributes that the contract names for an event of a
+// role.
+func (p *plan) namedKeysOf(role, event string) []*named {
+	var all []*named
+	if e := p.spec.Spans[role].Events; e != nil {
+		for _, key := range sorted(e.Attributes[event]) {
+			all = append(all, p.named(key, e.Attributes[event][key]))
+		}
+	}
+	p.terms(role, func(of, key string) {
+		known := slices.ContainsFunc(all, func(n *named) bool { return n.is(attribute.Key(key)) })
+		if of == event && key != "" && !known {
+			all = append(all, p.named(key, spec.Attribute{}))
 		}
 	})
 	return all
@@ -143,12 +157,17 @@ var (
 )
 
 // terms calls f with what the terms of timing, objectives and metrics read of the
-// spans of a role.
-func (p *plan) terms(role string, f func(what, argument string)) {
+// spans of a role: an attribute, an event, or an attribute of an event.
+func (p *plan) terms(role string, f func(event, key string)) {
 	read := func(term string, on ...string) {
 		for _, m := range factInTerm.FindAllStringSubmatch(term, -1) {
-			if m[1] == role || m[1] == "" && slices.Contains(on, role) {
-				f(m[2], m[3])
+			switch {
+			case m[1] != role && (m[1] != "" || !slices.Contains(on, role)):
+			case m[2] == "attr":
+				f("", m[3])
+			default:
+				event, key, _ := strings.Cut(m[3], ",")
+				f(event, strings.TrimSpace(key))
 			}
 		}
 	}

@@ -148,19 +148,14 @@ func (p *plan) event(role, name string, places []place) {
 			return first(p, having, func(d *draft, at eventPlace) string { return f.put(d.span(at.span), at.event) })
 		})
 	}
-	events := p.spec.Spans[role].Events
-	if events == nil {
-		return
-	}
-	for _, key := range sorted(events.Attributes[name]) {
-		n := p.named(key, events.Attributes[name][key])
+	for _, n := range p.namedKeysOf(role, name) {
 		carrying := filter(having, func(at eventPlace) bool { return hasFact(at.span.Events[at.event].Attributes, n.is) })
 		if len(carrying) == 0 {
-			p.absent = append(p.absent, "attribute "+key+" of "+role+"/"+name)
+			p.absent = append(p.absent, "attribute "+n.key+" of "+role+"/"+name)
 			continue
 		}
 		for _, f := range attributeFaults {
-			p.add(f.operator, role+"/"+name, key, func() (*capture.Capture, string) {
+			p.add(f.operator, role+"/"+name, n.key, func() (*capture.Capture, string) {
 				return first(p, carrying, func(d *draft, at eventPlace) string {
 					return change(&d.span(at.span).Events[at.event].Attributes, n, f.put)
 				})

@@ -133,7 +133,7 @@ func dropSpan(d *draft, at place) string {
 }
 
 func dropSpanOrphan(d *draft, at place) string {
-	for range at.trace.Children(at.span) {
+	for range at.trace.Children(at.span) { // one is enough
 		d.dropSpan(at.span)
 		return ""
 	}
@@ -251,48 +251,41 @@ func outlive(d *draft, at place) string {
 	return ""
 }
 
-// tenantSwap changes what the contract isolates by. Where every span of the trace
-// that has it is below, that is another tenant and no leak.
+// tenantSwap changes what the contract isolates by.
 func tenantSwap(d *draft, at place) string {
-	if len(d.spec.Topology.IsolateBy) == 0 {
-		return "the contract isolates by nothing"
+	why := "the contract isolates by nothing"
+	subtree, swapped := at.subtree(), false
+	for _, key := range d.spec.Topology.IsolateBy {
+		if why = swap(d, at, subtree, d.spellings(key, nil)); why == "" {
+			swapped = true
+		}
 	}
-	subtree := at.subtree()
-	why := "no span from here on has what the contract isolates by"
-	for _, name := range d.spec.Topology.IsolateBy {
-		is := d.spellings(name, nil)
-		var inside, outside int
-		for _, s := range at.trace.Spans {
-			if !hasFact(s.Attributes, is) {
-				continue
-			}
-			if slices.Contains(subtree, s) {
-				inside++
-			} else {
-				outside++
-			}
-		}
-		if inside == 0 {
-			continue
-		}
-		if outside == 0 {
-			why = "every span that has what the contract isolates by is here or below"
-			continue
-		}
-		why = ""
-		for _, s := range subtree {
-			if !hasFact(s.Attributes, is) {
-				continue
-			}
-			c := d.span(s)
-			for i := range c.Attributes {
-				if is(c.Attributes[i].Key) {
-					c.Attributes[i].Value = numbered(c.Attributes[i].Value, 1)
-				}
-			}
-		}
+	if swapped {
+		return ""
 	}
 	return why
+}
+
+// swap gives a fact another value in a subtree. Where every span of the trace that
+// has it is in there, the trace has another tenant, and nothing leaks.
+func swap(d *draft, at place, subtree []*capture.Span, is func(attribute.Key) bool) string {
+	having := func(s *capture.Span) bool { return hasFact(s.Attributes, is) }
+	inside := filter(subtree, having)
+	switch {
+	case len(inside) == 0:
+		return "no span from here on has what the contract isolates by"
+	case len(inside) == len(filter(at.trace.Spans, having)):
+		return "every span that has what the contract isolates by is here or below"
+	}
+	for _, s := range inside {
+		c := d.span(s)
+		for i := range c.Attributes {
+			if is(c.Attributes[i].Key) {
+				c.Attributes[i].Value = numbered(c.Attributes[i].Value, 1)
+			}
+		}
+	}
+	return ""
 }
 
 func hasFact(attributes capture.Attributes, is func(attribute.Key) bool) bool {

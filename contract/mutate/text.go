@@ -14,10 +14,10 @@ func (r *Result) WriteText(w io.Writer) error {
 	survivors := r.Survivors()
 	fmt.Fprintf(out, "%s catches %d of %d faults (%s %%)\n", r.Contract, len(r.Mutants)-len(survivors), len(r.Mutants), percent(r.Score()))
 	if n := len(r.Skipped); n > 0 {
-		fmt.Fprintf(out, "%d more would change nothing in this capture\n", n)
+		fmt.Fprintf(out, "%d more do not apply to this capture\n", n)
 	}
-	for _, what := range r.Absent {
-		fmt.Fprintf(out, "the capture shows no %s\n", what)
+	if len(r.Absent) > 0 {
+		fmt.Fprintf(out, "nothing was tried at what the capture does not show:\n%s", wrap(r.Absent))
 	}
 
 	caught, total := map[Operator]int{}, map[Operator]int{}
@@ -57,6 +57,26 @@ func (m Mutant) String() string {
 		text += " of " + m.On
 	}
 	return text
+}
+
+// wrap returns items as indented lines of up to 100 characters.
+func wrap(items []string) string {
+	var b strings.Builder
+	width := 0
+	for i, item := range items {
+		if i < len(items)-1 {
+			item += ","
+		}
+		if width += 1 + len(item); i == 0 || width > 100 {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteByte(' ')
+			width = 2 + len(item)
+		}
+		b.WriteString(" " + item)
+	}
+	return b.String() + "\n"
 }
 
 // percent never rounds up to 100.
