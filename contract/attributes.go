@@ -15,6 +15,7 @@ import (
 type attributeRule struct {
 	id  keyID
 	key string
+	on  string // what carries it, for messages
 
 	missing    *rule // nil where it need not be there
 	requiredIf *condition
@@ -33,7 +34,7 @@ type attributeRule struct {
 }
 
 func (p *compiler) attribute(on, key string, a spec.Attribute) attributeRule {
-	r := attributeRule{id: p.keys.id(key), key: key}
+	r := attributeRule{id: p.keys.id(key), key: key, on: on}
 	for _, spelling := range a.Spellings {
 		if other, ok := p.keys.spellings[attribute.Key(spelling)]; ok && other != r.id {
 			p.fail(a.Position, "%s: %s is another spelling of %s already", key, spelling, p.keys.canonical[other])
@@ -137,9 +138,9 @@ func (p *compiler) attributeValue(r *attributeRule, on string, a spec.Attribute)
 }
 
 // checkAttribute checks one attribute of the span i, or of one of its events.
-func (k *Checker) checkAttribute(r *attributeRule, i int, on string, kv *attribute.KeyValue, ok bool) {
+func (k *Checker) checkAttribute(r *attributeRule, i int, on string, kv *attribute.KeyValue, info *keyInfo) {
 	v := &k.view
-	if !ok {
+	if kv == nil {
 		if r.missing != nil && r.requiredIf.holds(v, i) {
 			k.test(r.missing)
 			k.find(r.missing, i, "", func(f *Finding) { missing(f, r, on) })
@@ -158,7 +159,7 @@ func (k *Checker) checkAttribute(r *attributeRule, i int, on string, kv *attribu
 			})
 		}
 	}
-	k.checkValue(r, i, on, kv)
+	k.checkValue(r, i, on, kv, info)
 }
 
 func missing(f *Finding, r *attributeRule, on string) {
@@ -170,8 +171,7 @@ func missing(f *Finding, r *attributeRule, on string) {
 }
 
 // checkValue checks what an attribute holds.
-func (k *Checker) checkValue(r *attributeRule, i int, on string, kv *attribute.KeyValue) {
-	info := k.view.cache.get(kv.Key)
+func (k *Checker) checkValue(r *attributeRule, i int, on string, kv *attribute.KeyValue, info *keyInfo) {
 	if r.typing != nil {
 		k.test(r.typing)
 		if !holds(kv.Value, r.typ) {

@@ -38,15 +38,18 @@ type Checker struct {
 	found  map[findingKey]*Finding
 	order  []findingKey
 
+	clean      map[string]struct{} // short texts that were searched and hold nothing
+	names      map[string]bool     // names of spans, and whether the vocabulary has them
+	indexed    int                 // how much of seen is in the index
 	seenRoles  roleSet
-	traceOf    map[trace.SpanID]trace.TraceID
-	spanRoles  map[trace.SpanID]roleSet // where a rule asks for it
+	seen       []spanTrace                // spans, as far as they are remembered
+	index      map[trace.SpanID]spanTrace // the same, as far as it was asked for
 	orphans    []orphanSpan
 	hopEnds    []hopEnd
 	values     map[int]map[string]struct{} // by rule
 	samples    [][]float64                 // by objective
 	metrics    []*capture.Metric
-	measured   map[string]measurements
+	measured   []measurements // beside program.measured
 	logs       int
 	logSpans   []logSpan
 	seenLogs   map[string]bool
@@ -85,10 +88,10 @@ func (c *Contract) NewChecker(opts ...Option) *Checker {
 		contract: c, config: cfg,
 		open: map[trace.TraceID]*list.Element{}, quiet: list.New(), closed: map[trace.TraceID]struct{}{},
 		requests: make([]int, len(c.program.requests)), tested: make([]int, len(c.program.rules)),
-		found:   map[findingKey]*Finding{},
-		traceOf: map[trace.SpanID]trace.TraceID{}, spanRoles: map[trace.SpanID]roleSet{},
+		found:  map[findingKey]*Finding{},
+		index:  map[trace.SpanID]spanTrace{},
 		values: map[int]map[string]struct{}{}, samples: make([][]float64, len(c.program.slos)),
-		measured: map[string]measurements{}, seenLogs: map[string]bool{}, suggested: map[attribute.Key]attribute.Key{}, recognized: map[spanType]*semconv.Span{},
+		measured: make([]measurements, len(c.program.measured)), clean: map[string]struct{}{}, names: map[string]bool{}, seenLogs: map[string]bool{}, suggested: map[attribute.Key]attribute.Key{}, recognized: map[spanType]*semconv.Span{},
 	}
 	k.view = view{program: c.program, cache: &infoCache{c.program.keys, map[attribute.Key]*keyInfo{}}}
 	return k
@@ -203,27 +206,48 @@ func (k *Checker) checkTrace(t *capture.Trace) {
 
 // remember notes what later traces may ask of a span.
 func (k *Checker) remember(i int, s *capture.Span) {
-	if len(k.traceOf) < maxRemembered {
-		k.traceOf[s.SpanID] = s.TraceID
-		if k.contract.program.links {
-			k.spanRoles[s.SpanID] = k.view.roles[i]
-		}
+	if len(k.seen) < maxRemembered {
+		k.seen = append(k.seen, spanTrace{s.SpanID, s.TraceID, k.view.roles[i]})
 	}
+}
+
+// spanTrace is a span that was seen.
+type spanTrace struct {
+	span  trace.SpanID
+	trace trace.TraceID
+	roles roleSet
+}
+
+// lookUp finds a span that was seen. Most captures never ask, so the index is made
+// when one does.
+func (k *Checker) lookUp(id trace.SpanID) (spanTrace, bool) {
+	for ; k.indexed < len(k.seen); k.indexed++ {
+		k.index[k.seen[k.indexed].span] = k.seen[k.indexed]
+	}
+	found, ok := k.index[id]
+	return found, ok
+}
+
+// traceOf returns the trace in which a span was seen.
+func (k *Checker) traceOf(id trace.SpanID) (trace.TraceID, bool) {
+	found, ok := k.lookUp(id)
+	return found.trace, ok
 }
 
 // rolesOf returns the roles of any span that was seen.
 func (k *Checker) rolesOf(t trace.TraceID, id trace.SpanID) roleSet {
-	if k.traceOf[id] != t {
+	found, ok := k.lookUp(id)
+	if !ok || found.trace != t {
 		return 0
 	}
-	return k.spanRoles[id]
+	return found.roles
 }
 
 // checkSpan checks one span by itself and by its roles.
 func (k *Checker) checkSpan(i int, s *capture.Span) {
 	v, p := &k.view, k.contract.program
 	for j := range s.Attributes {
-		info := v.cache.get(s.Attributes[j].Key)
+		info := v.info(i, j)
 		k.checkWord(i, "", &s.Attributes[j], info)
 		k.checkForbidden(i, "", &s.Attributes[j], info, false)
 	}

@@ -33,8 +33,9 @@ type program struct {
 	accept   []acceptRule
 	words    wordRules
 
-	links         bool     // a rule asks for the roles of spans of other traces
 	unexercised   Severity // how grave it is that a rule was never tested
+	known         knownKeys
+	measured      []*measuredRule
 	anyMetric     metricForm
 	unknownMetric *rule
 }
@@ -68,6 +69,7 @@ func (p *compiler) fail(at spec.Position, format string, args ...any) {
 func compile(c *spec.Contract) (*Contract, error) {
 	p := &compiler{spec: c, keys: newKeys(&c.Forbid), byRole: map[string]int{}}
 	p.program = &program{keys: p.keys}
+	p.program.known = p.knownKeys()
 	p.severities()
 	p.names()
 	p.scope()
@@ -102,28 +104,7 @@ func compile(c *spec.Contract) (*Contract, error) {
 		return nil, p.err
 	}
 	p.program.unexercised = p.severity("contract.unexercised")
-	p.program.links = p.asksForLinks()
 	return &Contract{spec: *c, program: p.program}, nil
-}
-
-// asksForLinks reports whether a rule looks at what a link or a log record leads to.
-func (p *compiler) asksForLinks() bool {
-	for i := range p.program.roles {
-		if parent := p.program.roles[i].parent; parent != nil && parent.link != 0 {
-			return true
-		}
-	}
-	for i := range p.program.hops {
-		if p.program.hops[i].link {
-			return true
-		}
-	}
-	for _, l := range p.program.logs {
-		if l.span != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // names gives each role its number, and each key that a rule of the contract

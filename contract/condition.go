@@ -45,18 +45,18 @@ func (c *condition) holds(v *view, i int) bool {
 		return false
 	}
 	for _, t := range c.facts {
-		kv, ok := v.fact(i, t.id)
-		if !ok || !anyValue(t.values, v.cache.get(kv.Key), kv.Value) {
+		kv, info := v.fact(i, t.id)
+		if kv == nil || !anyValue(t.values, info, kv.Value) {
 			return false
 		}
 	}
 	for _, id := range c.has {
-		if _, ok := v.fact(i, id); !ok {
+		if !v.has(i, id) {
 			return false
 		}
 	}
 	for _, id := range c.lacks {
-		if _, ok := v.fact(i, id); ok {
+		if v.has(i, id) {
 			return false
 		}
 	}

@@ -18,15 +18,11 @@ type spanType struct {
 // few distinct combinations.
 func (k *Checker) recognize(i int, s *capture.Span) (*semconv.Span, bool) {
 	id := spanType{kind: int(s.Kind)}
-	if _, ok := semconv.LookupSpan(s.Name); ok {
+	if k.knownName(s.Name) {
 		id.name = s.Name
 	}
-	id.operation = s.Attributes.String("gen_ai.operation.name")
-	if id.operation == "" {
-		id.operation = s.Attributes.String(semconv.AIOperationKey)
-	}
-	id.role = s.Attributes.String(semconv.GenAISpanRoleKey)
-	id.mcp = s.Attributes.Has("mcp.method.name")
+	v, known := &k.view, &k.contract.program.known
+	id.operation, id.role, id.mcp = v.text(i, known.operation), v.text(i, known.role), v.has(i, known.mcpMethod)
 	if found, ok := k.recognized[id]; ok {
 		return found, found != nil
 	}
@@ -40,6 +36,18 @@ func (k *Checker) recognize(i int, s *capture.Span) (*semconv.Span, bool) {
 	return found, found != nil
 }
 
+// knownName reports whether the vocabulary has a span of that name.
+func (k *Checker) knownName(name string) bool {
+	known, ok := k.names[name]
+	if !ok {
+		_, known = semconv.LookupSpan(name)
+		if len(k.names) < maxInfos {
+			k.names[name] = known
+		}
+	}
+	return known
+}
+
 // hasSpelling reports whether a span has an attribute, however spelled.
 func (k *Checker) hasSpelling(i int, key attribute.Key) bool {
 	s := k.view.spans[i]
@@ -48,7 +56,7 @@ func (k *Checker) hasSpelling(i int, key attribute.Key) bool {
 	}
 	canonical, _ := canonicalKey(key)
 	for j := range s.Attributes {
-		if k.view.cache.get(s.Attributes[j].Key).canonical == canonical {
+		if k.view.info(i, j).canonical == canonical {
 			return true
 		}
 	}

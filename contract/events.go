@@ -130,20 +130,20 @@ func (k *Checker) checkEvents(r *roleRule, i int) {
 	for j := range events {
 		rules := e.attributes[events[j].Name]
 		for a := range rules {
-			kv, ok := k.eventFact(&events[j], rules[a].id)
-			k.checkAttribute(&rules[a], i, r.name+"/"+events[j].Name, kv, ok)
+			kv, info := k.eventFact(&events[j], rules[a].id)
+			k.checkAttribute(&rules[a], i, rules[a].on, kv, info)
 		}
 	}
 }
 
 // eventFact returns an attribute of an event, whatever its spelling.
-func (k *Checker) eventFact(e *capture.Event, id keyID) (*attribute.KeyValue, bool) {
+func (k *Checker) eventFact(e *capture.Event, id keyID) (*attribute.KeyValue, *keyInfo) {
 	for j := range e.Attributes {
-		if k.view.cache.get(e.Attributes[j].Key).id == id {
-			return &e.Attributes[j], true
+		if info := k.view.cache.get(e.Attributes[j].Key); info.id == id {
+			return &e.Attributes[j], info
 		}
 	}
-	return nil, false
+	return nil, nil
 }
 
 // checkEventOrder checks the order and the last event, by the times of the events
@@ -153,8 +153,11 @@ func (k *Checker) checkEventOrder(r *roleRule, i int, events []capture.Event) {
 	if e.ordered == nil && e.lasting == nil || len(events) < 2 {
 		return
 	}
-	byTime := slices.Clone(events)
-	slices.SortStableFunc(byTime, func(a, b capture.Event) int { return a.Time.Compare(b.Time) })
+	byTime, order := events, func(a, b capture.Event) int { return a.Time.Compare(b.Time) }
+	if !slices.IsSortedFunc(events, order) {
+		byTime = slices.Clone(events)
+		slices.SortStableFunc(byTime, order)
+	}
 	if e.ordered != nil {
 		k.test(e.ordered)
 		step := 0

@@ -88,7 +88,7 @@ func (k *Checker) checkForbidden(i int, on string, kv *attribute.KeyValue, info 
 	}
 	if length != nil {
 		k.test(length)
-		if n := valueSize(kv.Value); n > most && kv.Value.Type() != attribute.INT64 && kv.Value.Type() != attribute.FLOAT64 {
+		if n := textSize(kv.Value); n > most {
 			k.findOn(length, i, on, string(kv.Key), func(found *Finding) {
 				found.Message = fmt.Sprintf("%s has %d bytes", kv.Key, n)
 				found.Expected, found.Found = fmt.Sprintf("at most %d", most), fmt.Sprint(n)
@@ -126,6 +126,12 @@ func (k *Checker) searchValue(i int, on, key string, v attribute.Value) {
 func (k *Checker) searchText(i int, on, key, s string) {
 	f := &k.contract.program.forbid
 	k.test(f.value)
+	if len(s) < minSecret {
+		return
+	}
+	if _, ok := k.clean[s]; ok {
+		return
+	}
 	for _, d := range f.detectors {
 		at := d.find(s)
 		if at < 0 {
@@ -137,7 +143,15 @@ func (k *Checker) searchText(i int, on, key, s string) {
 		})
 		return
 	}
+	if len(s) <= maxClean && len(k.clean) < maxInfos {
+		k.clean[s] = struct{}{}
+	}
 }
+
+const (
+	minSecret = 6  // the shortest thing that is looked for is a@b.cd
+	maxClean  = 64 // the longest text that is remembered as clean
+)
 
 // checkForbiddenSpan checks the name and the status of a span.
 func (k *Checker) checkForbiddenSpan(i int, s *capture.Span) {
@@ -155,6 +169,18 @@ func (k *Checker) checkForbiddenSpan(i int, s *capture.Span) {
 		if s.StatusMessage != "" {
 			k.searchText(i, "", "the status message", s.StatusMessage)
 		}
+	}
+}
+
+// textSize is the size of a value that can be long, and zero for a number.
+func textSize(v attribute.Value) int {
+	switch v.Type() {
+	case attribute.INT64, attribute.FLOAT64, attribute.BOOL:
+		return 0
+	case attribute.STRING:
+		return len(v.AsString())
+	default:
+		return valueSize(v)
 	}
 }
 

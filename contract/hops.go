@@ -128,7 +128,7 @@ func (k *Checker) judgeHops() {
 		k.findAt(r.broken, e.finding, "", "", func(f *Finding) {
 			f.Expected = fmt.Sprintf("inside %s, in its trace", r.fromName)
 			f.Found = e.found
-			if other, ok := k.traceOf[e.parent]; ok && other != e.trace {
+			if other, ok := k.traceOf(e.parent); ok && other != e.trace {
 				f.Found = fmt.Sprintf("the trace %s, while its parent is in %s", e.trace, other)
 			}
 			f.Message = fmt.Sprintf("the hop from %s to %s%s broke: %s%s is not part of the calling trace", r.fromName, r.toName, via(r.via), e.name, in(e.service))

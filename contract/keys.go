@@ -80,6 +80,19 @@ func (k *keys) id(name string) keyID {
 	return id
 }
 
+// knownKeys are facts that the checker itself asks for.
+type knownKeys struct {
+	operation, role, mcpMethod, errorType, httpStatus, rpcStatus keyID
+}
+
+func (p *compiler) knownKeys() knownKeys {
+	id := p.keys.id
+	return knownKeys{
+		operation: id("gen_ai.operation.name"), role: id("genai.span.role"), mcpMethod: id("mcp.method.name"),
+		errorType: id("error.type"), httpStatus: id("http.response.status_code"), rpcStatus: id("rpc.response.status_code"),
+	}
+}
+
 // keyInfo is what is known of a key that telemetry carries. It is worked out once
 // for each key.
 type keyInfo struct {
@@ -91,6 +104,7 @@ type keyInfo struct {
 	typ     semconv.Type // empty where unknown
 	known   bool         // the vocabulary has it
 	attr    semconv.Attribute
+	renamed bool // some of its values are spelled differently in the canonical key
 	content bool // forbidden, because it may hold content
 	banned  bool // forbidden by name
 	skip    bool // its values are not searched
@@ -112,6 +126,9 @@ func (k *keys) info(key attribute.Key) keyInfo {
 		info.typ = info.attr.Type
 	} else if info.id != noKey {
 		info.typ = k.typ[info.id]
+	}
+	for _, m := range info.attr.Members {
+		info.renamed = info.renamed || m.Now != ""
 	}
 	info.content = k.rules.content && info.attr.Content
 	info.banned = k.rules.attributes.match(string(key))
@@ -158,6 +175,9 @@ func number(v attribute.Value, factor float64) (float64, bool) {
 
 // text returns a text value as the canonical key spells it.
 func (i *keyInfo) text(s string) string {
+	if !i.renamed {
+		return s
+	}
 	for _, m := range i.attr.Members {
 		if m.Value == s && m.Now != "" {
 			return m.Now

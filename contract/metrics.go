@@ -32,6 +32,7 @@ type metricForm struct{ instrument, unit, buckets *rule }
 
 // measuredRule says which spans a metric measures.
 type measuredRule struct {
+	n          int // its place in program.measured
 	count, sum *rule
 	roles      roleSet
 	when       *condition
@@ -77,6 +78,7 @@ func (p *compiler) metrics() {
 		}
 		if s.Of != nil {
 			r.measured = p.measured(name, r.unit, s)
+			p.program.measured = append(p.program.measured, r.measured)
 		}
 		p.program.metrics[name] = r
 	}
@@ -102,6 +104,7 @@ func (r *metricRule) fromVocabulary(m semconv.Metric) {
 
 func (p *compiler) measured(name, unit string, s spec.Metric) *measuredRule {
 	m := &measuredRule{
+		n:     len(p.program.measured),
 		count: p.rule("metric.measurements", name, "", s.Position), roles: p.roleSet(s.Position, s.Of.Role),
 		when: p.condition(s.Of.When, false), scale: 1, tolerance: p.tolerance(s.Position, s.Of.Tolerance),
 	}
@@ -212,13 +215,14 @@ func (k *Checker) checkAttributes(on string, attributes capture.Attributes, rule
 		k.checkForbidden(-1, on, &attributes[j], info, false)
 	}
 	for a := range rules {
-		var found *attribute.KeyValue
+		var kv *attribute.KeyValue
+		var info *keyInfo
 		for j := range attributes {
-			if k.view.cache.get(attributes[j].Key).id == rules[a].id {
-				found = &attributes[j]
+			if known := k.view.cache.get(attributes[j].Key); known.id == rules[a].id {
+				kv, info = &attributes[j], known
 			}
 		}
-		k.checkAttribute(&rules[a], -1, on, found, found != nil)
+		k.checkAttribute(&rules[a], -1, on, kv, info)
 	}
 }
 
@@ -249,9 +253,8 @@ type measurements struct {
 }
 
 func (k *Checker) measure(i int) {
-	for name, r := range k.contract.program.metrics {
-		m := r.measured
-		if m == nil || k.view.roles[i]&m.roles == 0 || !m.when.holds(&k.view, i) {
+	for n, m := range k.contract.program.measured {
+		if k.view.roles[i]&m.roles == 0 || !m.when.holds(&k.view, i) {
 			continue
 		}
 		value := 0.0
@@ -261,8 +264,8 @@ func (k *Checker) measure(i int) {
 				continue
 			}
 		}
-		total := k.measured[name]
-		k.measured[name] = measurements{total.count + 1, total.sum + value}
+		k.measured[n].count++
+		k.measured[n].sum += value
 	}
 }
 
@@ -280,7 +283,7 @@ func (k *Checker) checkMeasured(r *metricRule, metrics []*capture.Metric) {
 			}
 		}
 	}
-	m, spans := r.measured, k.measured[r.name]
+	m, spans := r.measured, k.measured[r.measured.n]
 	if strings.HasPrefix(string(r.instrument), string(capture.KindHistogram)) {
 		k.test(m.count)
 		if count != spans.count {

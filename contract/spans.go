@@ -104,8 +104,8 @@ func (k *Checker) checkRole(r *roleRule, i int) {
 		k.checkParent(r, i)
 	}
 	for a := range r.attributes {
-		kv, ok := v.fact(i, r.attributes[a].id)
-		k.checkAttribute(&r.attributes[a], i, r.name, kv, ok)
+		kv, info := v.fact(i, r.attributes[a].id)
+		k.checkAttribute(&r.attributes[a], i, r.name, kv, info)
 	}
 	if r.events != nil {
 		k.checkEvents(r, i)
@@ -143,12 +143,12 @@ func (f *nameFormat) expand(v *view, i int) (string, bool) {
 	}
 	var b strings.Builder
 	for j, id := range f.facts {
-		kv, ok := v.fact(i, id)
-		if !ok {
+		kv, info := v.fact(i, id)
+		if kv == nil {
 			return f.text, false
 		}
 		b.WriteString(f.parts[j])
-		b.WriteString(strings.ReplaceAll(v.cache.get(kv.Key).text(kv.Value.String()), "*", "?"))
+		b.WriteString(strings.ReplaceAll(info.text(kv.Value.String()), "*", "?"))
 	}
 	b.WriteString(f.parts[len(f.parts)-1])
 	return b.String(), true

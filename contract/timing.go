@@ -193,8 +193,8 @@ func (k *Checker) agreeWithin(r *agreeRule, top int) {
 			if r.across != 0 && v.roles[i]&r.across == 0 || top >= 0 && i != top && !v.inside(i, top) {
 				continue
 			}
-			kv, ok := v.fact(i, id)
-			if !ok {
+			kv, _ := v.fact(i, id)
+			if kv == nil {
 				continue
 			}
 			if first < 0 {
@@ -222,9 +222,9 @@ func (k *Checker) same(r *agreeRule, i, j int, id keyID) bool {
 	if aOK && bOK {
 		return abs(a-b) <= k.tolerance(r.tolerance, dimNumber, a, b)
 	}
-	x, _ := v.fact(i, id)
-	y, _ := v.fact(j, id)
-	return v.cache.get(x.Key).text(x.Value.String()) == v.cache.get(y.Key).text(y.Value.String())
+	x, xInfo := v.fact(i, id)
+	y, yInfo := v.fact(j, id)
+	return xInfo.text(x.Value.String()) == yInfo.text(y.Value.String())
 }
 
 // sloRule bounds percentiles over all spans of a role.

@@ -222,8 +222,8 @@ func (k *Checker) checkIsolation() {
 	for _, id := range t.isolateBy {
 		first, value := -1, ""
 		for i := range v.spans {
-			kv, ok := v.fact(i, id)
-			if !ok || v.outside[i] {
+			kv, _ := v.fact(i, id)
+			if kv == nil || v.outside[i] {
 				continue
 			}
 			text := kv.Value.String()
@@ -273,7 +273,7 @@ func (k *Checker) judgeOrphan(o *orphanSpan) {
 	if o.remote {
 		r = t.remoteOrphan
 	}
-	other, elsewhere := k.traceOf[o.parent]
+	other, elsewhere := k.traceOf(o.parent)
 	if elsewhere && other != o.trace {
 		r = t.traceChanged
 	}
@@ -368,7 +368,7 @@ func (k *Checker) checkLimits() {
 	k.bound(l.bytes, 0, bytes, l.BytesPerTrace, "%s: the trace has %d bytes", v.spans[0].Name)
 	for _, c := range l.cardinality {
 		for i := range v.spans {
-			if kv, ok := v.fact(i, c.id); ok && !v.outside[i] {
+			if kv, _ := v.fact(i, c.id); kv != nil && !v.outside[i] {
 				k.distinct(c.rule, i, string(kv.Key), kv.Value.String(), c.max, string(kv.Key)+" has more than %d values")
 			}
 		}

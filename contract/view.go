@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -30,7 +29,9 @@ type view struct {
 	above   []roleSet // of the spans above it
 	below   []roleSet // of the span and those below it
 
-	facts []int32 // for each span and key the place of its attribute, from 1
+	first []int32    // the place of the first attribute of each span in infos
+	infos []*keyInfo // what is known of each attribute of each span
+	facts []int32    // for each span and key the place of its attribute, from 1
 }
 
 func (v *view) load(t *capture.Trace) {
@@ -39,6 +40,7 @@ func (v *view) load(t *capture.Trace) {
 	v.outside = resize(v.outside, n)
 	v.roles, v.above, v.below = resize(v.roles, n), resize(v.above, n), resize(v.below, n)
 	v.facts = resize(v.facts, n*len(v.program.keys.canonical))
+	v.first, v.infos = resize(v.first, n), v.infos[:0]
 	for i, s := range t.Spans {
 		v.loadFacts(i, s)
 	}
@@ -92,8 +94,10 @@ func (v *view) spread(root int) {
 
 func (v *view) loadFacts(i int, s *capture.Span) {
 	facts := v.row(i)
+	v.first[i] = int32(len(v.infos)) //nolint:gosec // a capture in memory holds fewer
 	for j := range s.Attributes {
 		info := v.cache.get(s.Attributes[j].Key)
+		v.infos = append(v.infos, info)
 		if info.id != noKey && (info.exact || facts[info.id] == 0) {
 			facts[info.id] = int32(j) + 1 //nolint:gosec // a span holds fewer
 		}
@@ -105,38 +109,55 @@ func (v *view) row(i int) []int32 {
 	return v.facts[i*n : (i+1)*n]
 }
 
-// fact returns an attribute of a span, whatever its spelling.
-func (v *view) fact(i int, id keyID) (*attribute.KeyValue, bool) {
+// info returns what is known of the j-th attribute of a span.
+func (v *view) info(i, j int) *keyInfo { return v.infos[int(v.first[i])+j] }
+
+// has reports whether a span has an attribute, whatever its spelling.
+func (v *view) has(i int, id keyID) bool {
+	return v.facts[i*len(v.program.keys.canonical)+int(id)] != 0
+}
+
+// fact returns an attribute of a span, whatever its spelling; nil where it is
+// absent.
+func (v *view) fact(i int, id keyID) (*attribute.KeyValue, *keyInfo) {
 	at := v.facts[i*len(v.program.keys.canonical)+int(id)]
 	if at == 0 {
-		return nil, false
+		return nil, nil
 	}
-	return &v.spans[i].Attributes[at-1], true
+	return &v.spans[i].Attributes[at-1], v.info(i, int(at)-1)
+}
+
+// text returns a text attribute of a span, empty where it is absent.
+func (v *view) text(i int, id keyID) string {
+	kv, info := v.fact(i, id)
+	if kv == nil || kv.Value.Type() != attribute.STRING {
+		return ""
+	}
+	return info.text(kv.Value.AsString())
 }
 
 // number returns an attribute as a number of the canonical key.
 func (v *view) number(i int, id keyID) (float64, bool) {
-	kv, ok := v.fact(i, id)
-	if !ok {
+	kv, info := v.fact(i, id)
+	if kv == nil {
 		return 0, false
 	}
-	return number(kv.Value, v.cache.get(kv.Key).factor)
+	return number(kv.Value, info.factor)
 }
 
 // failed reports whether the operation of a span went wrong, also where the status
 // of the span does not say so: a server that refuses a request has not failed.
 func (v *view) failed(i int) bool {
 	s := v.spans[i]
-	if s.Status == codes.Error || s.Attributes.Has("error.type") {
+	known := &v.program.known
+	if s.Status == codes.Error || v.has(i, known.errorType) {
 		return true
 	}
-	if code, ok := s.Attributes.Get("http.response.status_code"); ok && code.Type() == attribute.INT64 && code.AsInt64() >= 400 {
+	if code, ok := v.number(i, known.httpStatus); ok && code >= 400 {
 		return true
 	}
-	if code, ok := s.Attributes.Get("rpc.response.status_code"); ok && code.Type() == attribute.STRING && code.AsString() != "OK" {
-		return true
-	}
-	return false
+	code := v.text(i, known.rpcStatus)
+	return code != "" && code != "OK"
 }
 
 // since is a moment in nanoseconds from the start of the trace.
@@ -180,6 +201,3 @@ func (c *infoCache) get(key attribute.Key) *keyInfo {
 	}
 	return &info
 }
-
-// tooFar is a difference that no tolerance covers.
-var tooFar = math.Inf(1)

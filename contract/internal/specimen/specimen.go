@@ -41,17 +41,36 @@ type Service struct {
 	rec    *capture.Recorder
 }
 
+// Recorded is one request through a gateway and an engine, at real times, for
+// benchmarks, which have no bubble. Its model call takes no time.
+func Recorded(b *testing.B) *capture.Capture {
+	b.Helper()
+	rec := capture.NewRecorder()
+	s := newService(rec)
+	s.Gateway()
+	s.Engine(context.Background())
+	got, err := rec.Capture(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	return got
+}
+
+func newService(rec *capture.Recorder) *Service {
+	return &Service{
+		tracer: genaitrace.New(genaitrace.WithTracerProvider(rec.TracerProvider()), genaitrace.WithMeterProvider(rec.MeterProvider())),
+		plain:  rec.TracerProvider().Tracer("specimen"),
+		rec:    rec,
+	}
+}
+
 // Record runs service in a bubble of testing/synctest and returns what it recorded.
 func Record(t *testing.T, serve func(s *Service)) *capture.Capture {
 	t.Helper()
 	var got *capture.Capture
 	synctest.Test(t, func(t *testing.T) {
 		rec := capture.NewRecorder()
-		serve(&Service{
-			tracer: genaitrace.New(genaitrace.WithTracerProvider(rec.TracerProvider()), genaitrace.WithMeterProvider(rec.MeterProvider())),
-			plain:  rec.TracerProvider().Tracer("specimen"),
-			rec:    rec,
-		})
+		serve(newService(rec))
 		synctest.Wait()
 		var err error
 		if got, err = rec.Capture(context.Background()); err != nil {
