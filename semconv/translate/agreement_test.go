@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
@@ -130,5 +133,39 @@ func TestLegacySpellsProvidersAsTranslateDoes(t *testing.T) {
 		system, ok := set.Value("gen_ai.system")
 		require.True(t, ok)
 		assert.Equal(t, tr.Attributes(in)[0].Value, system, value)
+	}
+}
+
+// The same for the names of spans, events and metrics.
+func TestOtherNamesAgreeToo(t *testing.T) {
+	tr := translator(t, translate.House, translate.Standard)
+	operation := map[string]string{"gen_ai.retrieval": "retrieval", "gen_ai.client.inference": "chat m"}
+	for s := range semconv.Spans() {
+		if s.AliasOf == "" {
+			continue
+		}
+		want := operation[s.AliasOf]
+		if want == "" {
+			want = s.AliasOf // a span of the house has its type as its name
+		}
+		stub := tracetest.SpanStub{Name: s.Type, Attributes: kv("ai.operation", "chat", "ai.model.name", "m")}
+		assert.Equal(t, want, tr.Span(stub.Snapshot()).Name(), s.Type)
+	}
+	for e := range semconv.Events() {
+		if e.AliasOf != "" {
+			stub := tracetest.SpanStub{Events: []sdktrace.Event{{Name: e.Name, Attributes: kv("index", 0)}}}
+			assert.Equal(t, e.AliasOf, tr.Span(stub.Snapshot()).Events()[0].Name)
+		}
+	}
+	for m := range semconv.Metrics() {
+		if m.AliasOf == "" {
+			continue
+		}
+		target, ok := semconv.LookupMetric(m.AliasOf)
+		require.True(t, ok)
+		in := metricdata.Metrics{Name: m.Name, Unit: m.Unit, Data: metricdata.Gauge[float64]{DataPoints: []metricdata.DataPoint[float64]{{Value: 8}}}}
+		got := tr.Metrics(&metricdata.ResourceMetrics{ScopeMetrics: []metricdata.ScopeMetrics{{Metrics: metrics{in}}}}).ScopeMetrics[0].Metrics[0]
+		assert.Equal(t, []any{m.AliasOf, target.Unit}, []any{got.Name, got.Unit})
+		assert.InDelta(t, 8*m.Factor, got.Data.(metricdata.Gauge[float64]).DataPoints[0].Value, 1e-12, m.Name)
 	}
 }

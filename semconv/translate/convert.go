@@ -22,6 +22,8 @@ func size(unit string) (n float64, kind string) {
 		return 1, "rate"
 	case "MBy/s":
 		return 1e6, "rate"
+	case "{token}", "token":
+		return 1, "token"
 	}
 	return 0, ""
 }

@@ -16,7 +16,8 @@
 // same without an exporter.
 //
 // What is known of a vocabulary is data: a JSON file in the folder
-// vocabularies, one row a key. [Parse] reads a further one.
+// vocabularies, one row a key. [Named] gives any of them, such as "openllmetry",
+// "langfuse" or "envoy-ai-gateway", and [Parse] reads a further one.
 //
 // The rules:
 //
@@ -35,8 +36,13 @@
 //   - A count of input tokens is renamed and never recomputed. Standard's has
 //     the tokens read from a cache in it; an older instrumentation that left
 //     them out cannot be told from one that did not.
+//   - Messages that OpenInference and OpenLLMetry flatten into one attribute a
+//     field become gen_ai.input.messages and gen_ai.output.messages, as JSON, and
+//     the other way round. A list with anything that the target has no place
+//     for, such as a picture, is kept as a whole. The arguments of a tool come
+//     back as the same JSON, without spaces.
 //
-// Content is not looked into: messages that OpenInference flattens into one
-// attribute a field stay as they are. The package never drops a span or a
-// point, never blocks, starts no goroutine and never sets a global.
+// Spans (with their events and links) and metrics are translated; log records
+// and resources are not. The package never drops a span or a point, never
+// blocks, starts no goroutine and never sets a global.
 package translate

@@ -44,6 +44,45 @@ func ExampleNewSpanExporter() {
 	// llm.token_count.total: no target (1)
 }
 
+// Messages are one attribute a field in OpenInference, and one structured
+// attribute in the conventions.
+func ExampleTranslator_Attributes() {
+	tr, err := translate.New(translate.OpenInference, translate.Standard)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, a := range tr.Attributes([]attribute.KeyValue{
+		attribute.String("llm.input_messages.0.message.role", "user"),
+		attribute.String("llm.input_messages.0.message.content", "Weather in Paris?"),
+		attribute.Int("llm.token_count.prompt", 12),
+	}) {
+		fmt.Println(a.Key, a.Value.String())
+	}
+	// Output:
+	// gen_ai.input.messages [{"role":"user","parts":[{"type":"text","content":"Weather in Paris?"}]}]
+	// gen_ai.usage.input_tokens 12
+}
+
+func ExampleNamed() {
+	engine, err := translate.Named("loongsuite")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	tr, err := translate.New(engine, translate.Standard)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(tr.Attributes([]attribute.KeyValue{attribute.Int("gen_ai.response.ttft_ms", 350)}))
+	_, err = translate.Named("longsuite")
+	fmt.Println(err != nil)
+	// Output:
+	// [{"gen_ai.response.time_to_first_chunk":0.35}]
+	// true
+}
+
 // Dashboards that were made for the conventions up to 1.41 keep working.
 func ExampleTranslator_Metrics() {
 	tr, err := translate.New(translate.Standard, translate.Semconv141)

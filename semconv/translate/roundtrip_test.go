@@ -15,10 +15,16 @@ import (
 	"github.com/genaitrace/otelgenai/semconv/translate"
 )
 
-var all = []*translate.Vocabulary{
-	translate.Standard, translate.Semconv141, translate.Semconv136, translate.House,
-	translate.OpenInference, translate.VLLM, translate.SGLang,
-}
+var all = func() (vocabularies []*translate.Vocabulary) {
+	for _, name := range translate.Names() {
+		v, err := translate.Named(name)
+		if err != nil {
+			panic(err)
+		}
+		vocabularies = append(vocabularies, v)
+	}
+	return vocabularies
+}()
 
 // randomAttributes makes a span's attributes in the Standard vocabulary.
 func randomAttributes(r *rand.Rand) []attribute.KeyValue {

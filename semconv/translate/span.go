@@ -62,8 +62,8 @@ func (s *span) Attributes() []attribute.KeyValue { return s.attrs }
 func (s *span) Events() []sdktrace.Event         { return s.events }
 func (s *span) Links() []sdktrace.Link           { return s.links }
 
-// Span translates the name of a finished span and the attributes of the span,
-// its events and its links. It returns the span itself where nothing changes.
+// Span translates the names of a finished span and of its events, and the
+// attributes of the span, its events and its links. It returns the span itself where nothing changes.
 // Resource, scope, kind, status and times stay as they are.
 func (t *Translator) Span(s sdktrace.ReadOnlySpan) sdktrace.ReadOnlySpan {
 	out, _ := t.span(s)
@@ -71,7 +71,7 @@ func (t *Translator) Span(s sdktrace.ReadOnlySpan) sdktrace.ReadOnlySpan {
 }
 
 func (t *Translator) span(s sdktrace.ReadOnlySpan) (out sdktrace.ReadOnlySpan, changed bool) {
-	if t == nil || s == nil {
+	if t == nil || s == nil || len(t.rules) == 0 {
 		return s, false
 	}
 	before := s.Attributes()
@@ -92,17 +92,57 @@ func sameList(a, b []attribute.KeyValue) bool {
 
 func (t *Translator) events(events []sdktrace.Event) (out []sdktrace.Event, changed bool) {
 	out = events
-	for i := range events {
-		attrs := t.Attributes(events[i].Attributes)
-		if sameList(attrs, events[i].Attributes) {
+	for i, e := range events {
+		name, attrs := t.eventName(e), t.Attributes(e.Attributes)
+		if name == e.Name && sameList(attrs, e.Attributes) {
 			continue
 		}
 		if !changed {
 			out, changed = slices.Clone(events), true
 		}
-		out[i].Attributes = attrs
+		out[i].Name, out[i].Attributes = name, attrs
 	}
 	return out, changed
+}
+
+// eventRule says what becomes of the name of an event. The first rule whose
+// condition holds applies.
+type eventRule struct {
+	when condition
+	name string // empty where the target vocabulary has none
+}
+
+// compileEvents joins the names of events of the two vocabularies.
+func (t *Translator) compileEvents() {
+	t.eventNames = make(map[string][]eventRule)
+	for _, src := range t.from.Events {
+		at := slices.IndexFunc(t.to.Events, func(dst eventRow) bool {
+			return src.Ours != "" && dst.Ours == src.Ours && dst.When == nil
+		})
+		r := eventRule{when: src.When}
+		if at >= 0 {
+			r.name = t.to.Events[at].Theirs
+		}
+		t.eventNames[src.Theirs] = append(t.eventNames[src.Theirs], r)
+	}
+}
+
+// eventName returns the name in the target vocabulary. Where that has none the
+// old one stays.
+func (t *Translator) eventName(e sdktrace.Event) string {
+	rules := t.eventNames[e.Name]
+	if rules == nil && !t.from.owns(e.Name) {
+		return e.Name
+	}
+	for _, r := range rules {
+		if r.name != "" && r.when.holds(e.Attributes) {
+			return r.name
+		}
+	}
+	if !slices.ContainsFunc(t.to.Events, func(dst eventRow) bool { return dst.Theirs == e.Name }) {
+		t.report.add(e.Name, NoTarget)
+	}
+	return e.Name
 }
 
 func (t *Translator) links(links []sdktrace.Link) (out []sdktrace.Link, changed bool) {

@@ -35,6 +35,7 @@ func TestSpanExporterTranslatesNameAttributesEventsAndLinks(t *testing.T) {
 		_, s := tracer.Start(t.Context(), "llm.generate", trace.WithSpanKind(trace.SpanKindClient),
 			trace.WithAttributes(kv("ai.operation", "chat", "ai.model.name", "qwen2.5-7b-instruct")...),
 			trace.WithLinks(trace.Link{SpanContext: other, Attributes: kv("request.id", "r1")}))
+		s.AddEvent("token_emitted", trace.WithAttributes(kv("index", 0)...))
 		s.AddEvent("first_token", trace.WithAttributes(kv("ai.response.delay_ms", 40.5)...))
 		s.End()
 	})
@@ -43,7 +44,8 @@ func TestSpanExporterTranslatesNameAttributesEventsAndLinks(t *testing.T) {
 	assert.Equal(t, "chat qwen2.5-7b-instruct", s.Name)
 	assert.Equal(t, trace.SpanKindClient, s.SpanKind)
 	assert.ElementsMatch(t, kv("gen_ai.operation.name", "chat", "gen_ai.request.model", "qwen2.5-7b-instruct"), s.Attributes)
-	assert.Equal(t, kv("gen_ai.response.time_to_first_chunk", 0.0405), s.Events[0].Attributes)
+	assert.Equal(t, "first_token", s.Events[0].Name)
+	assert.Equal(t, kv("gen_ai.response.time_to_first_chunk", 0.0405), s.Events[1].Attributes)
 	assert.Equal(t, kv("genai.request_id", "r1"), s.Links[0].Attributes)
 	assert.Contains(t, s.Resource.Attributes(), attribute.String("gen_ai.system", "of the resource"), "a resource is not translated")
 	assert.Empty(t, tr.Report().Findings)
@@ -67,6 +69,37 @@ func TestSpanNames(t *testing.T) {
 		t.Run(test.name+" to "+test.to.String(), func(t *testing.T) {
 			s := tracetest.SpanStub{Name: test.name, Attributes: test.attrs}.Snapshot()
 			assert.Equal(t, test.want, translator(t, test.from, test.to).Span(s).Name())
+		})
+	}
+}
+
+func TestEventNames(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		from, to  *translate.Vocabulary
+		attrs     []attribute.KeyValue
+		want      string
+		wantFound findings
+	}{
+		{"token_emitted", translate.House, translate.Standard, kv("index", 0, "count", 1), "first_token", nil},
+		{"token_emitted", translate.House, translate.Standard, kv("index", 7), "token_emitted", findings{{"token_emitted", translate.NoTarget, 1}}},
+		{"first_token", translate.House, translate.Standard, kv("llm.ttft_ms", 350.5), "first_token", nil},
+		{"first_token", translate.Standard, translate.House, nil, "first_token", nil},
+		{"first_token", translate.Standard, translate.OpenInference, nil, "first_token", findings{{"first_token", translate.NoTarget, 1}}},
+		{"gen_ai.client.operation.exception", translate.Semconv141, translate.Standard, nil, "gen_ai.client.inference.exception", nil},
+		{"gen_ai.client.inference.exception", translate.House, translate.Semconv141, nil, "gen_ai.client.operation.exception", nil},
+		{"gen_ai.choice", translate.Semconv136, translate.Standard, nil, "gen_ai.choice", findings{{"gen_ai.choice", translate.NoTarget, 1}}},
+		{"gen_ai.choice", translate.Semconv136, translate.Semconv136, nil, "gen_ai.choice", nil},
+		{"exception", translate.Semconv141, translate.Standard, kv("exception.type", "x"), "exception", nil},
+	} {
+		t.Run(test.name+" from "+test.from.String()+" to "+test.to.String(), func(t *testing.T) {
+			tr := translator(t, test.from, test.to)
+			s := tracetest.SpanStub{Name: "chat", Events: []sdktrace.Event{{Name: test.name, Attributes: test.attrs, DroppedAttributeCount: 3}}}.Snapshot()
+			got := tr.Span(s).Events()[0]
+			assert.Equal(t, test.want, got.Name)
+			assert.Equal(t, 3, got.DroppedAttributeCount)
+			assert.Equal(t, test.name, s.Events()[0].Name, "the span of the caller is not written to")
+			assert.Equal(t, test.wantFound, tr.Report().Findings)
 		})
 	}
 }

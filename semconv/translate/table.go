@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -15,7 +16,7 @@ type table struct {
 	file
 
 	theirs  map[string][]*row // by their key
-	ours    map[string][]*row // by our key, the written one first
+	ours    map[string][]*row // by our key, the written one first, without those that are only read
 	define  map[string]*row   // keys of Standard with type and unit
 	metric  map[string][]*metricRow
 	written map[string]*metricRow // by our metric
@@ -85,7 +86,7 @@ func (t *table) build() error {
 			return fmt.Errorf("namespace %q must end with a dot", n)
 		}
 	}
-	return errors.Join(t.buildAttributes(base), t.buildSpans(base), t.buildMetrics(base))
+	return errors.Join(t.buildAttributes(base), t.buildMessages(base), t.buildSpans(base), t.buildEvents(base), t.buildMetrics(base))
 }
 
 func (t *table) buildAttributes(base *table) error {
@@ -107,7 +108,7 @@ func (t *table) buildAttributes(base *table) error {
 	for i := range t.Attributes {
 		r := &t.Attributes[i]
 		t.theirs[r.Theirs] = append(t.theirs[r.Theirs], r)
-		if r.Ours != "" {
+		if r.Ours != "" && !r.ReadOnly {
 			t.ours[r.Ours] = append(t.ours[r.Ours], r)
 		}
 	}
@@ -223,6 +224,101 @@ func (t *table) buildSpans(base *table) error {
 	for _, r := range base.Spans {
 		if !seen[r.Theirs] {
 			t.Spans = append(t.Spans, r)
+		}
+	}
+	return nil
+}
+
+// messageFields says of each field of a flattened message whether it repeats.
+var messageFields = map[string]bool{
+	"role": false, "name": false, "content": false, "finish_reason": false, "response.id": false,
+	"part.type": true, "part.text": true, "call.id": true, "call.name": true, "call.arguments": true,
+}
+
+func (t *table) buildMessages(base *table) error {
+	seen := make(map[string]bool)
+	for i := range t.Messages {
+		r := &t.Messages[i]
+		if err := t.checkMessages(r); err != nil {
+			return fmt.Errorf("messages[%d] (%s): %w", i, r.Theirs, err)
+		}
+		seen[r.Theirs] = true
+	}
+	for _, r := range base.Messages {
+		if !seen[r.Theirs] {
+			t.Messages = append(t.Messages, r)
+		}
+	}
+	return nil
+}
+
+func (t *table) checkMessages(r *messageRow) error {
+	r.prefix, r.names = r.Theirs+".", make(map[string]string)
+	if def := t.define[r.Ours]; def == nil || def.Type != "any" {
+		return fmt.Errorf("ours %q is not a structured key of the standard vocabulary", r.Ours)
+	}
+	if r.Theirs == "" || !t.owns(r.prefix) {
+		return errors.New("theirs is not the beginning of keys in a namespace")
+	}
+	if r.Fields["role"] == "" {
+		return errors.New("fields has no role")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
+		end := r.Fields[name]
+		stars := 0
+		for p := range strings.SplitSeq(end, ".") {
+			if _, number := index(p); number || p == "" {
+				return fmt.Errorf("%s %q has a part that is a number or empty", name, end)
+			}
+			if p == "*" {
+				stars++
+			}
+		}
+		repeats, known := messageFields[name]
+		switch other, twice := r.names[end]; {
+		case !known:
+			return fmt.Errorf("there is no field %q", name)
+		case twice:
+			return fmt.Errorf("%s and %s are both %q", other, name, end)
+		case repeats && stars != 1, !repeats && stars != 0:
+			return fmt.Errorf("%s %q must have a part * for the number if it repeats, and else none", name, end)
+		}
+		r.names[end] = name
+	}
+	return nil
+}
+
+func (t *table) buildEvents(base *table) error {
+	own := make(map[string]bool)
+	for i := range t.Events {
+		r := &t.Events[i]
+		if r.Theirs == "" {
+			r.Theirs = r.Ours
+		}
+		if r.Theirs == "" {
+			return fmt.Errorf("events[%d]: theirs and ours are both absent", i)
+		}
+		if err := r.When.check(); err != nil {
+			return fmt.Errorf("events[%d] (%s): %w", i, r.Theirs, err)
+		}
+		own[r.Theirs] = true
+	}
+	for _, r := range base.Events {
+		if !own[r.Theirs] {
+			t.Events = append(t.Events, r)
+		}
+	}
+	known := t.Events
+	if t.Name != standard {
+		std, err := load(standard)
+		if err != nil {
+			return err
+		}
+		known = std.Events
+	}
+	for i, r := range t.Events {
+		if r.Ours != "" && !slices.ContainsFunc(known, func(s eventRow) bool { return s.Theirs == r.Ours }) {
+			return fmt.Errorf("events[%d] (%s): ours %q is not an event of the standard vocabulary", i, r.Theirs, r.Ours)
 		}
 	}
 	return nil

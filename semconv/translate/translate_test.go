@@ -210,10 +210,10 @@ func TestAttributes(t *testing.T) {
 			want: kv("openinference.span.kind", "LLM", "gen_ai.response.model", "gpt-4o", "gen_ai.provider.name", "azure.ai.openai", "llm.system", "openai",
 				"gen_ai.usage.input_tokens", 100, "gen_ai.usage.output_tokens", 20, "llm.token_count.total", 120,
 				"gen_ai.usage.cache_read.input_tokens", 40, "gen_ai.response.finish_reasons", []string{"stop"},
-				"llm.input_messages.0.message.role", "user", "llm.input_messages.0.message.content", "hi",
+				"gen_ai.input.messages", `[{"role":"user","parts":[{"type":"text","content":"hi"}]}]`,
 				"llm.invocation_parameters", "{}", "http.route", "/x"),
 			wantFound: findings{
-				{"llm.input_messages.*", translate.NoTarget, 2}, {"llm.invocation_parameters", translate.NoTarget, 1},
+				{"llm.invocation_parameters", translate.NoTarget, 1},
 				{"llm.system", translate.Conflict, 1}, {"llm.token_count.total", translate.NoTarget, 1},
 				{"openinference.span.kind", translate.Ambiguous, 1},
 			},

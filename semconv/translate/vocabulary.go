@@ -3,14 +3,17 @@ package translate
 import (
 	"embed"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 )
 
 //go:embed vocabularies/*.json
 var files embed.FS
 
-// The vocabularies that come with the package. The file of each, in the folder
-// vocabularies, is its documentation. None is read before it is first used.
+// The vocabularies that are asked for most; [Named] has all of them. The file of
+// each, in the folder vocabularies, is its documentation. None is read before it
+// is first used.
 var (
 	// Standard is what this library writes by default: the current official
 	// keys, and the house keys for facts that the official text does not name.
@@ -47,6 +50,27 @@ func (v *Vocabulary) String() string {
 		return "none"
 	}
 	return v.name
+}
+
+// Named returns a vocabulary of this package by the name of its file, such as
+// "openllmetry" or "langfuse". The error lists the names there are.
+func Named(name string) (*Vocabulary, error) {
+	if names := Names(); !slices.Contains(names, name) {
+		return nil, fmt.Errorf("translate: no vocabulary %q: want one of %s, or read one with Parse", name, strings.Join(names, ", "))
+	}
+	return embedded(name), nil
+}
+
+// Names returns the names of the vocabularies of this package, in order.
+func Names() (names []string) {
+	entries, err := files.ReadDir("vocabularies")
+	if err != nil {
+		return nil // never: the folder is part of the binary
+	}
+	for _, e := range entries {
+		names = append(names, strings.TrimSuffix(e.Name(), ".json"))
+	}
+	return names
 }
 
 func embedded(name string) *Vocabulary {
@@ -104,14 +128,16 @@ type file struct {
 	Private bool `json:"private,omitempty"`
 	// Namespaces are the prefixes that the vocabulary owns: a key below one,
 	// without a row, is reported. Keys outside are passed over in silence.
-	Namespaces []string    `json:"namespaces,omitempty"`
-	Attributes []row       `json:"attributes,omitempty"`
-	Spans      []spanRow   `json:"spans,omitempty"`
-	Metrics    []metricRow `json:"metrics,omitempty"`
+	Namespaces []string     `json:"namespaces,omitempty"`
+	Attributes []row        `json:"attributes,omitempty"`
+	Messages   []messageRow `json:"messages,omitempty"`
+	Spans      []spanRow    `json:"spans,omitempty"`
+	Events     []eventRow   `json:"events,omitempty"`
+	Metrics    []metricRow  `json:"metrics,omitempty"`
 }
 
 // row says which key of Standard an attribute stands for. Where several rows
-// share ours, the first one is written and all are read.
+// share ours, all are read, and the first one that is not read-only is written.
 type row struct {
 	// Theirs is the key in this vocabulary; absent, it equals ours. With ".*"
 	// at the end it stands for all keys below it and has no ours.
@@ -123,6 +149,8 @@ type row struct {
 	Type string `json:"type,omitempty"`
 	// Unit is in UCUM: s, ms, us, ns, {token} …; absent, it is the unit of ours.
 	Unit string `json:"unit,omitempty"`
+	// ReadOnly says that the key is understood and never written.
+	ReadOnly bool `json:"read_only,omitempty"`
 	// When restricts the row to spans where each of these attributes, in this
 	// vocabulary, has one of the values.
 	When condition `json:"when,omitempty"`
@@ -151,11 +179,38 @@ type values struct {
 	Closed bool `json:"closed,omitempty"`
 }
 
+// messageRow says how a list of messages, which Standard has as one structured
+// attribute, is flattened into an attribute a field. Where several rows share
+// ours, the first one is written and all are read.
+type messageRow struct {
+	// Theirs is what each key begins with; the number of the message follows.
+	Theirs string `json:"theirs"`
+	Ours   string `json:"ours"`
+	// Fields are the ends of the keys by field: role, name, content (the one
+	// text), finish_reason, response.id (the call that the content answers),
+	// part.type and part.text (several texts), call.id, call.name and
+	// call.arguments (calls of tools). In those that repeat, * is the number.
+	Fields map[string]string `json:"fields"`
+
+	prefix string            // theirs with a dot
+	names  map[string]string // field by end of the key
+}
+
 // spanRow renames a span. A name is matched as a whole. In a name that is
 // written, {key of Standard} stands for the value of that attribute.
 type spanRow struct {
 	Theirs string `json:"theirs,omitempty"`
 	Ours   string `json:"ours"`
+}
+
+// eventRow renames an event of a span.
+type eventRow struct {
+	Theirs string `json:"theirs,omitempty"`
+	// Ours is the name in Standard; absent, the event has no equivalent.
+	Ours string `json:"ours,omitempty"`
+	// When restricts the row to events with these attributes of this
+	// vocabulary. Such a row is only read.
+	When condition `json:"when,omitempty"`
 }
 
 // metricRow says which metric of Standard the data points of a metric belong

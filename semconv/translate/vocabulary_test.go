@@ -50,8 +50,26 @@ func TestAVocabularyMayExtendAnother(t *testing.T) {
 	assert.Equal(t, kv("gen_ai.provider.name", "x_ai"), translator(t, v, translate.Standard).Attributes(kv("gen_ai.system", "xai")))
 }
 
+func TestEveryFileIsAVocabulary(t *testing.T) {
+	names := translate.Names()
+	assert.Subset(t, names, []string{"standard", "house", "openllmetry", "envoy-ai-gateway", "loongsuite"})
+	for _, name := range names {
+		v := named(t, name)
+		assert.Equal(t, name, v.String())
+		_, err := translate.New(v, translate.Standard)
+		require.NoError(t, err)
+		_, err = translate.Parse([]byte(`{"name": "` + name + `"}`))
+		assert.ErrorContains(t, err, "belongs to a vocabulary of this package")
+	}
+	_, err := translate.Named("openlmetry")
+	assert.ErrorContains(t, err, `no vocabulary "openlmetry": want one of dotnet-extensions-ai, envoy-ai-gateway, `)
+}
+
 func TestParseNamesWhatIsWrong(t *testing.T) {
 	rows := func(rows string) string { return `{"name": "x", "attributes": [` + rows + `]}` }
+	messages := func(row string) string {
+		return `{"name": "x", "namespaces": ["a."], "messages": [{` + row + `}]}`
+	}
 	metric := func(rows string) string { return `{"name": "x", "metrics": [` + rows + `]}` }
 	for _, test := range []struct{ file, want string }{
 		{"{\n\"name\": 1}", "line 2"},
@@ -73,6 +91,17 @@ func TestParseNamesWhatIsWrong(t *testing.T) {
 		{rows(`{"theirs": "a", "ours": "gen_ai.provider.name", "values": {"read": {"p": "x", "q": "x"}}}`), `values "p" and "q" both mean "x": write must say which one`},
 		{`{"name": "x", "spans": [{"theirs": "a"}]}`, "spans[0] (a): ours is absent"},
 		{`{"name": "x", "spans": [{"theirs": "a", "ours": "{b}"}]}`, `spans[0] (a): "b" is not a key of the standard vocabulary`},
+		{`{"name": "x", "events": [{}]}`, "events[0]: theirs and ours are both absent"},
+		{`{"name": "x", "events": [{"theirs": "a", "when": {}}]}`, "events[0] (a): when has no attribute"},
+		{`{"name": "x", "events": [{"theirs": "a", "ours": "b"}]}`, `events[0] (a): ours "b" is not an event of the standard vocabulary`},
+		{messages(`"theirs": "a.m", "ours": "gen_ai.request.model", "fields": {"role": "role"}`), `messages[0] (a.m): ours "gen_ai.request.model" is not a structured key`},
+		{messages(`"theirs": "b", "ours": "gen_ai.input.messages", "fields": {"role": "role"}`), "messages[0] (b): theirs is not the beginning of keys in a namespace"},
+		{messages(`"theirs": "a.m", "ours": "gen_ai.input.messages", "fields": {"content": "content"}`), "fields has no role"},
+		{messages(`"theirs": "a.m", "ours": "gen_ai.input.messages", "fields": {"role": "role", "colour": "c"}`), `there is no field "colour"`},
+		{messages(`"theirs": "a.m", "ours": "gen_ai.input.messages", "fields": {"role": "role", "content": "role"}`), `content and role are both "role"`},
+		{messages(`"theirs": "a.m", "ours": "gen_ai.input.messages", "fields": {"role": "0.role"}`), `role "0.role" has a part that is a number or empty`},
+		{messages(`"theirs": "a.m", "ours": "gen_ai.input.messages", "fields": {"role": "role", "call.name": "name"}`), `call.name "name" must have a part * for the number`},
+		{messages(`"theirs": "a.m", "ours": "gen_ai.input.messages", "fields": {"role": "*.role"}`), `role "*.role" must have a part * for the number if it repeats, and else none`},
 		{metric(`{}`), "metrics[0] (): theirs and ours are both absent"},
 		{metric(`{"theirs": "a", "ours": "b"}`), `metrics[0] (a): ours "b" is not a metric of the standard vocabulary`},
 		{metric(`{"theirs": "a", "ours": "gen_ai.client.inference.duration", "unit": "h"}`), `unit "h" cannot be converted to "s"`},
@@ -125,6 +154,10 @@ type registry struct {
 		Name, Unit string
 		Deprecated any
 	}
+	Events []struct {
+		Name       string
+		Deprecated any
+	}
 }
 
 // vocabulary is what a file of this package says that matters here.
@@ -133,6 +166,7 @@ type vocabulary struct {
 		Theirs, Ours, Type, Unit string
 		When                     map[string][]string
 	}
+	Events []struct{ Theirs, Ours string }
 }
 
 func readRegistry(t *testing.T, name string) (r registry) {
@@ -167,6 +201,11 @@ func TestStandardIsTheRegistry(t *testing.T) {
 				want = append(want, fmt.Sprint(m.Name, " ", m.Unit))
 			}
 		}
+		for _, e := range r.Events {
+			if e.Deprecated == nil {
+				want = append(want, e.Name)
+			}
+		}
 	}
 	v := readVocabulary(t, "standard")
 	for _, a := range v.Attributes {
@@ -177,7 +216,10 @@ func TestStandardIsTheRegistry(t *testing.T) {
 	for _, m := range v.Metrics {
 		got = append(got, fmt.Sprint(m.Ours, " ", m.Unit))
 	}
-	assert.ElementsMatch(t, want, got, "semconv/registry and vocabularies/standard.json must name the same keys")
+	for _, e := range v.Events {
+		got = append(got, e.Ours)
+	}
+	assert.ElementsMatch(t, want, got, "semconv/registry and vocabularies/standard.json must have the same names")
 }
 
 func TestHouseHasEveryTwinAndAlias(t *testing.T) {
