@@ -207,7 +207,7 @@ func TestMessagesSurviveTheWayThroughAFlattenedForm(t *testing.T) {
 	for _, v := range []*translate.Vocabulary{translate.OpenInference, named(t, "openllmetry")} {
 		there, back := translator(t, translate.Standard, v), translator(t, v, translate.Standard)
 		flattened := 0
-		for seed := range uint64(2000) {
+		for seed := range uint64(500) {
 			want := kv(inMessages, randomMessages(rand.New(rand.NewPCG(4, seed))), "x", "y")
 			flat := there.Attributes(want)
 			if len(flat) > 2 || string(flat[0].Key) != inMessages {
@@ -215,7 +215,7 @@ func TestMessagesSurviveTheWayThroughAFlattenedForm(t *testing.T) {
 			}
 			require.Equal(t, want, back.Attributes(flat), "seed %d by way of %v", seed, flat)
 		}
-		assert.Greater(t, flattened, 400, v)
+		assert.Greater(t, flattened, 100, v)
 	}
 }
 

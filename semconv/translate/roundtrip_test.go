@@ -1,6 +1,7 @@
 package translate_test
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -69,7 +70,7 @@ func randomAttributes(r *rand.Rand) []attribute.KeyValue {
 
 // samples are spans in the Standard vocabulary.
 var samples = sync.OnceValue(func() (spans [][]attribute.KeyValue) {
-	for seed := range uint64(1000) {
+	for seed := range uint64(500) {
 		spans = append(spans, randomAttributes(rand.New(rand.NewPCG(1, seed))))
 	}
 	return spans
@@ -81,7 +82,7 @@ func TestStandardSurvivesTheWayThroughEveryVocabulary(t *testing.T) {
 			there, back := translator(t, translate.Standard, v), translator(t, v, translate.Standard)
 			for i, want := range samples() {
 				got := back.Attributes(there.Attributes(want))
-				if len(got) != len(want) || setOf(got) != setOf(want) {
+				if !slices.Equal(sorted(got), sorted(want)) {
 					require.ElementsMatch(t, want, got, "sample %d, by way of %v", i, there.Attributes(want))
 				}
 			}
@@ -94,14 +95,14 @@ func TestNoAttributeIsLostOrDoubledBetweenAnyTwoVocabularies(t *testing.T) {
 		start := translator(t, translate.Standard, from)
 		for _, to := range all {
 			tr := translator(t, from, to)
-			for i, sample := range samples()[:200] {
+			for i, sample := range samples()[:50] {
 				in := start.Attributes(sample)
 				said := duplicates(tr)
 				out := tr.Attributes(in)
 				if len(out)+duplicates(tr)-said < len(in) {
 					t.Fatalf("sample %d from %s to %s: only what is said twice may go: %v became %v", i, from, to, in, out)
 				}
-				if set := setOf(out); set.Len() != len(out) {
+				if len(slices.CompactFunc(sorted(out), func(a, b attribute.KeyValue) bool { return a.Key == b.Key })) != len(out) {
 					t.Fatalf("sample %d from %s to %s: a key stands twice in %v", i, from, to, out)
 				}
 				if !slices.Equal(out, tr.Attributes(in)) {
@@ -112,9 +113,9 @@ func TestNoAttributeIsLostOrDoubledBetweenAnyTwoVocabularies(t *testing.T) {
 	}
 }
 
-// setOf leaves the list as it is; attribute.NewSet sorts it.
-func setOf(list []attribute.KeyValue) attribute.Set {
-	return attribute.NewSet(slices.Clone(list)...)
+// sorted leaves the list as it is.
+func sorted(list []attribute.KeyValue) []attribute.KeyValue {
+	return slices.SortedFunc(slices.Values(list), func(a, b attribute.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
 }
 
 func duplicates(tr *translate.Translator) (n int) {
@@ -129,7 +130,7 @@ func duplicates(tr *translate.Translator) (n int) {
 func TestEveryNanosecondSurvives(t *testing.T) {
 	there, back := translator(t, translate.House, translate.Standard), translator(t, translate.Standard, translate.House)
 	r := rand.New(rand.NewPCG(3, 3))
-	for range 50_000 {
+	for range 30_000 {
 		in := kv("ai.response.delay_ms", float64(r.Int64N(1<<(1+r.IntN(51))))/1e6)
 		if got := back.Attributes(there.Attributes(in)); !slices.Equal(got, in) {
 			require.Equal(t, in, got)
