@@ -467,7 +467,7 @@ func (k *Checker) judgeExercise() {
 		}
 	}
 	for _, r := range p.rules {
-		if !r.exercise || k.tested[r.n] > 0 || r.needs&^wanted != 0 {
+		if !r.exercise || k.tested[r.n] > 0 || r.needs&^wanted != 0 || k.config.requests != nil && r.needs == 0 {
 			continue
 		}
 		if request := p.requestOf(r); request != "" && k.config.requests != nil && !slices.Contains(k.config.requests, request) {

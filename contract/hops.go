@@ -71,7 +71,7 @@ func (k *Checker) checkHop(n int, r *hopRule) {
 				k.hopEnd(n, i, true)
 			}
 		}
-		if v.roles[i]&from == 0 || r.when != nil && !r.when.holds(v, i) || r.when == nil && v.failed(i) {
+		if v.roles[i]&from == 0 || r.when != nil && !r.when.holds(v, i) || r.when == nil && !v.completed(i) {
 			continue
 		}
 		k.test(r.lost)
@@ -231,7 +231,7 @@ func (k *Checker) checkRequest(n int, r *requestRule, i int) {
 	k.test(r.seen)
 	k.requests[n]++
 	for _, req := range r.require {
-		if req.unlessFailed && v.failed(i) {
+		if req.unlessFailed && !v.completed(i) {
 			continue
 		}
 		k.test(req.rule)

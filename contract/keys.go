@@ -82,14 +82,14 @@ func (k *keys) id(name string) keyID {
 
 // knownKeys are facts that the checker itself asks for.
 type knownKeys struct {
-	operation, role, mcpMethod, errorType, httpStatus, rpcStatus keyID
+	operation, role, mcpMethod, errorType, httpMethod, httpStatus, rpcStatus, terminal keyID
 }
 
 func (p *compiler) knownKeys() knownKeys {
 	id := p.keys.id
 	return knownKeys{
 		operation: id("gen_ai.operation.name"), role: id("genai.span.role"), mcpMethod: id("mcp.method.name"),
-		errorType: id("error.type"), httpStatus: id("http.response.status_code"), rpcStatus: id("rpc.response.status_code"),
+		errorType: id("error.type"), httpMethod: id("http.request.method"), terminal: id("genai.stream.terminal"), httpStatus: id("http.response.status_code"), rpcStatus: id("rpc.response.status_code"),
 	}
 }
 

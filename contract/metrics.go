@@ -154,8 +154,8 @@ func (k *Checker) checkMetrics() {
 	}
 	for _, name := range sorted(program.metrics) {
 		r := program.metrics[name]
-		if r.missing == nil || r.with != 0 && k.seenRoles&r.with == 0 {
-			continue
+		if r.missing == nil || r.with != 0 && (k.seenRoles&r.with == 0 || r.measured != nil && k.measured[r.measured.n].count == 0) {
+			continue // there was nothing to measure
 		}
 		k.test(r.missing)
 		if byName[name] == nil {

@@ -160,6 +160,21 @@ func (v *view) failed(i int) bool {
 	return code != "" && code != "OK"
 }
 
+// completed reports whether the operation of a span went to its end: it has not
+// failed, and nobody left before.
+func (v *view) completed(i int) bool {
+	if v.failed(i) {
+		return false
+	}
+	known := &v.program.known
+	switch v.text(i, known.terminal) {
+	case "client_cancelled", "timeout", "truncated", "error", "http_error":
+		return false
+	}
+	// A server that has not answered was left before it could.
+	return !v.has(i, known.httpMethod) || v.has(i, known.httpStatus)
+}
+
 // since is a moment in nanoseconds from the start of the trace.
 func (v *view) since(t time.Time) float64 { return float64(t.Sub(v.spans[0].Start)) }
 

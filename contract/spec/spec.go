@@ -73,8 +73,8 @@ type Request struct {
 	When *Condition `yaml:"when"`
 	// Requires lists roles that each such request shows at or below its root.
 	Requires Strings `yaml:"requires" merge:"add"`
-	// RequiresUnlessFailed lists roles that only a request whose root has not failed
-	// must show.
+	// RequiresUnlessFailed lists roles that a request must show unless it failed, or
+	// was left by its caller, before it was complete.
 	RequiresUnlessFailed Strings `yaml:"requires_unless_failed" merge:"add"`
 	// Optional says that a capture without such a request is fine.
 	Optional *bool `yaml:"optional"`
@@ -86,7 +86,8 @@ type Span struct {
 
 	// Match says which spans have the role. A span may have several.
 	Match *Condition `yaml:"match"`
-	// Kind is the span kind that each must have; several are alternatives.
+	// Kind is the span kind that each must have: internal, server, client, producer or
+	// consumer.
 	Kind Strings `yaml:"kind"`
 	// Name holds globs, one of which the name of each must match. {key} stands for
 	// the value of an attribute: "chat {gen_ai.request.model}".
@@ -241,7 +242,8 @@ type Metric struct {
 
 	// Required says that the metric must be there. Otherwise it may be missing.
 	Required bool `yaml:"required"`
-	// RequiredWith lists roles: where a span of one was seen, the metric must be there.
+	// RequiredWith lists roles: where a span of one was seen that has something to
+	// measure, the metric must be there.
 	RequiredWith Strings `yaml:"required_with"`
 	// Instrument is counter, updowncounter, gauge or histogram.
 	Instrument string `yaml:"instrument"`
@@ -301,7 +303,8 @@ type Hop struct {
 	// Link allows that a link leads from the receiving span to the sending one
 	// instead, as queues have it.
 	Link bool `yaml:"link"`
-	// When must hold for the span that sends; only then the hop must be there.
+	// When must hold for the span that sends; only then the hop must be there. Without
+	// it a call must arrive unless it failed or was cancelled.
 	When *Condition `yaml:"when"`
 	// Optional says that a capture without this hop is fine.
 	Optional bool `yaml:"optional"`
