@@ -175,6 +175,38 @@ func TestMetrics(t *testing.T) {
 			wantFound: findings{{"app.queue", translate.Conflict, 1}},
 		},
 		{
+			name: "latency of an engine, in a unit that its name says", from: translate.VLLM, to: translate.Standard,
+			in: metrics{
+				{Name: "vllm:time_to_first_token_seconds", Data: durations(seconds("model_name", "m", "engine", "0"))},
+				{Name: "vllm:request_queue_time_seconds", Data: durations(seconds("model_name", "m"))},
+				{Name: "vllm:inter_token_latency_seconds", Data: durations(seconds())},
+				{Name: "vllm:num_requests_running", Data: durations(seconds())},
+			},
+			want: metrics{
+				{Name: "gen_ai.server.time_to_first_token", Unit: "s", Data: durations(seconds("gen_ai.request.model", "m", "engine", "0"))},
+				{Name: "genai.queue.wait", Unit: "s", Data: durations(seconds("gen_ai.request.model", "m"))},
+				{Name: "vllm:inter_token_latency_seconds", Data: durations(seconds())},
+				{Name: "vllm:num_requests_running", Data: durations(seconds())},
+			},
+			wantFound: findings{{"vllm:inter_token_latency_seconds", translate.NoTarget, 1}, {"vllm:num_requests_running", translate.NoTarget, 1}},
+		},
+		{
+			name: "for a dashboard of another engine", from: translate.VLLM, to: translate.SGLang,
+			in:   metrics{{Name: "vllm:request_queue_time_seconds", Data: durations(seconds("model_name", "m"))}},
+			want: metrics{{Name: "sglang:queue_time_seconds", Unit: "s", Data: durations(seconds("model_name", "m"))}},
+		},
+		{
+			name: "a gateway's unit of tokens, and counts that have no histogram", from: named(t, "envoy-ai-gateway"), to: translate.Standard,
+			in: metrics{{Name: legT, Unit: "token", Data: tokenHistogram(tokens(100, op, "chat", typ, "input", prov, "azure.openai"), tokens(30, op, "chat", typ, "cached_input"))}},
+			want: metrics{
+				{Name: newIn, Unit: "{token}", Data: tokenHistogram(tokens(100, op, "chat", prov, "azure.ai.openai"))},
+				{Name: cntIn, Unit: "{token}", Data: counter(100, op, "chat", prov, "azure.ai.openai", mod, "unknown")},
+				{Name: "gen_ai.client.inference.usage.cache_read.input_tokens", Unit: "{token}", Data: counter(30, op, "chat", mod, "unknown")},
+				{Name: legT, Unit: "token", Data: tokenHistogram(tokens(30, op, "chat", typ, "cached_input"))},
+			},
+			wantFound: findings{{legT, translate.NoTarget, 1}, {typ, translate.NoTarget, 1}},
+		},
+		{
 			name: "a metric of its namespace without a target", from: translate.Semconv141, to: translate.Standard,
 			in:        metrics{{Name: "gen_ai.client.generation.choices", Data: counter(1)}},
 			want:      metrics{{Name: "gen_ai.client.generation.choices", Data: counter(1)}},

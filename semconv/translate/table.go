@@ -82,8 +82,8 @@ func (t *table) build() error {
 		t.define = std.define
 	}
 	for _, n := range t.Namespaces {
-		if len(n) < 2 || !strings.HasSuffix(n, ".") {
-			return fmt.Errorf("namespace %q must end with a dot", n)
+		if len(n) < 2 || !strings.HasSuffix(n, ".") && !strings.HasSuffix(n, ":") {
+			return fmt.Errorf("namespace %q must end with a dot or a colon", n)
 		}
 	}
 	return errors.Join(t.buildAttributes(base), t.buildMessages(base), t.buildSpans(base), t.buildEvents(base), t.buildMetrics(base))

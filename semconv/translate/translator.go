@@ -100,7 +100,12 @@ func (t *Translator) compile() {
 		}
 		targets := t.to.ours[src.Ours]
 		if src.Ours == "" || len(targets) == 0 {
-			add(src.Theirs, rule{src: src})
+			r := rule{src: src}
+			if dst := t.to.theirs[src.Theirs]; src.Ours != "" && len(dst) == 1 &&
+				dst[0].Ours == src.Ours && dst[0].Type == src.Type && dst[0].Unit == src.Unit && dst[0].Values == nil && src.Values == nil {
+				r = rule{target: attribute.Key(src.Theirs), same: true} // the target reads it, and would not write it
+			}
+			add(src.Theirs, r)
 			continue
 		}
 		rank := 1 + i

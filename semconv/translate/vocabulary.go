@@ -126,8 +126,8 @@ type file struct {
 	// Private says that a key without a meaning here (no ours) must not be
 	// mistaken for the same key of another vocabulary.
 	Private bool `json:"private,omitempty"`
-	// Namespaces are the prefixes that the vocabulary owns: a key below one,
-	// without a row, is reported. Keys outside are passed over in silence.
+	// Namespaces are the prefixes that the vocabulary owns, which end with a dot
+	// or a colon: a key below one, without a row, is reported. Keys outside are passed over in silence.
 	Namespaces []string     `json:"namespaces,omitempty"`
 	Attributes []row        `json:"attributes,omitempty"`
 	Messages   []messageRow `json:"messages,omitempty"`
@@ -227,6 +227,8 @@ type metricRow struct {
 	TheirsOnly map[string]string `json:"theirs_only,omitempty"`
 	// OursOnly are attributes, of Standard, added on reading. Only with Derive.
 	OursOnly map[string]string `json:"ours_only,omitempty"`
+	// Note says what the metric means where its name misleads.
+	Note string `json:"note,omitempty"`
 	// Derive makes ours from theirs without replacing it: "sum" is the counter
 	// made of the sums of a histogram. Such a row is not written.
 	Derive string `json:"derive,omitempty"`
