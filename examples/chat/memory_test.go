@@ -37,11 +37,19 @@ type hops struct {
 
 func startHops(t *testing.T, cfg toy.Config) *hops {
 	t.Helper()
-	h := &hops{tel: &telemetry{}, spans: tracetest.NewSpanRecorder(), metrics: sdkmetric.NewManualReader()}
-	h.tel.use(
-		sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(h.spans)),
-		sdkmetric.NewMeterProvider(sdkmetric.WithReader(h.metrics)),
-	)
+	spans, metrics := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
+	h := startHopsOn(t, cfg,
+		sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
+		sdkmetric.NewMeterProvider(sdkmetric.WithReader(metrics)))
+	h.spans, h.metrics = spans, metrics
+	return h
+}
+
+// startHopsOn starts the hops with providers of one's own.
+func startHopsOn(t *testing.T, cfg toy.Config, traces *sdktrace.TracerProvider, meters *sdkmetric.MeterProvider) *hops {
+	t.Helper()
+	h := &hops{tel: &telemetry{}}
+	h.tel.use(traces, meters)
 
 	grpcLis := bufconn.Listen(1 << 16)
 	server := newService(toy.New(cfg, h.tel.tracer), h.tel)
