@@ -15,7 +15,7 @@ import (
 func TestTheWeaverExportResolves(t *testing.T) {
 	groups, ids, refs := map[string]bool{}, map[string]bool{}, map[string]string{}
 	for name, text := range renderedDocs(t) {
-		if path.Dir(name) != "registry" || path.Base(name) == "registry_manifest.yaml" {
+		if path.Dir(name) != "registry" || path.Base(name) == "manifest.yaml" {
 			continue
 		}
 		var file struct {
