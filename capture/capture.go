@@ -1,7 +1,10 @@
 package capture
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -149,6 +152,21 @@ type Source struct {
 
 // Known reports whether there is a line.
 func (s Source) Known() bool { return s.Line > 0 }
+
+// String returns file:line, with the file named from the working directory on where
+// it is below that, and nothing for an unknown line.
+func (s Source) String() string {
+	if !s.Known() {
+		return ""
+	}
+	file := s.File
+	if dir, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(dir, file); err == nil && filepath.IsLocal(rel) {
+			file = rel
+		}
+	}
+	return file + ":" + strconv.Itoa(s.Line)
+}
 
 // MetricKind is the form of a metric's data.
 type MetricKind string

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -176,4 +177,20 @@ func TestWithoutSourceThereIsNone(t *testing.T) {
 	_, span := r.TracerProvider().Tracer("").Start(t.Context(), "s")
 	span.End()
 	assert.False(t, only(t, captured(t, r), "s").Source.Known())
+}
+
+func TestALineIsNamedFromTheWorkingDirectoryOn(t *testing.T) {
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	for _, tt := range []struct {
+		source capture.Source
+		want   string
+	}{
+		{capture.Source{}, ""},
+		{capture.Source{File: filepath.Join(dir, "sub", "a.go"), Line: 7}, filepath.Join("sub", "a.go") + ":7"},
+		{capture.Source{File: filepath.Join(filepath.Dir(dir), "a.go"), Line: 7}, filepath.Join(filepath.Dir(dir), "a.go") + ":7"},
+		{capture.Source{File: "example.com/shop/a.go", Line: 7}, "example.com/shop/a.go:7"}, // built with -trimpath
+	} {
+		assert.Equal(t, tt.want, tt.source.String())
+	}
 }

@@ -33,7 +33,8 @@ type TreeOptions struct {
 	// Links shows the links, with the name of a span that the capture holds.
 	Links bool
 	// Times shows when each span starts and how long it takes, and when each event is,
-	// counted from the start of the trace. It suits tests under testing/synctest.
+	// counted from the start of the trace, and the values of measurements. It is for
+	// tests under testing/synctest, where all these are the same in every run.
 	Times bool
 }
 
@@ -231,7 +232,7 @@ func (x *treeText) value(kv attribute.KeyValue) string {
 	if x.values.match(string(kv.Key)) {
 		return literal(kv.Value)
 	}
-	if !repeats(kv) {
+	if !repeats(kv, x.Times) {
 		return "<" + typeName(kv.Value.Type()) + ">"
 	}
 	return withoutPorts(literal(kv.Value))

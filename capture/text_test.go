@@ -245,3 +245,17 @@ func TestValuesThatChangeFromRunToRunBecomeTheirType(t *testing.T) {
 		assert.Equal(t, "s [internal]\n    "+string(tt.kv.Key)+": "+tt.want+"\n", b.String())
 	}
 }
+
+func TestUnderAFakeClockMeasurementsAreShown(t *testing.T) {
+	s := span(1, 0, "s", 0, 1)
+	s.Attributes = capture.Attributes{
+		attribute.Float64("llm.ttft_ms", 120), attribute.Float64("unknown", 2.5), attribute.String("genai.request_id", "r1"),
+	}
+	var b strings.Builder
+	require.NoError(t, capture.NewTrace([]*capture.Span{s}).WriteTree(&b, capture.TreeOptions{Attributes: []string{"*"}, Times: true}))
+	assert.Equal(t, `s [internal] at 0s for 1ms
+    genai.request_id: <string>
+    llm.ttft_ms: 120.0
+    unknown: 2.5
+`, b.String())
+}

@@ -11,43 +11,39 @@ import (
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
-// repeats reports whether a value is likely the same in the next run. Where the
-// registry knows the key, it says what is a measurement; a number with a fraction
-// that nobody knows is taken for one.
-func repeats(kv attribute.KeyValue) bool {
+// repeats reports whether a value is likely the same in the next run, of a test
+// with a fake clock where exact. Where the registry knows the key, it says what is
+// a measurement; a number with a fraction that nobody knows is taken for one.
+func repeats(kv attribute.KeyValue, exact bool) bool {
 	known, ok := semconv.Lookup(kv.Key)
+	last := string(kv.Key[strings.LastIndexAny(string(kv.Key), "._")+1:])
 	switch {
-	case ok && isTime(known.Unit), varies(string(kv.Key)):
+	case identities[last], kv.Value.Type() == attribute.STRING && identifier.MatchString(kv.Value.AsString()):
+		return false
+	case exact:
+		return true
+	case durations[last], ok && timeUnits[known.Unit]:
 		return false
 	case kv.Value.Type() == attribute.FLOAT64, kv.Value.Type() == attribute.FLOAT64SLICE:
 		return ok && known.Unit == ""
-	case kv.Value.Type() == attribute.STRING:
-		return !identifier.MatchString(kv.Value.AsString())
 	default:
 		return true
 	}
 }
 
-func isTime(unit string) bool {
-	switch unit {
-	case "s", "ms", "us", "ns", "min", "h":
-		return true
-	default:
-		return false
-	}
-}
+// What the last word of a key says of its values.
+var (
+	identities = words("id", "uuid", "hash", "digest", "fingerprint", "port", "pid", "timeline")
+	durations  = words("time", "timestamp", "duration", "latency", "elapsed", "ms", "us", "ns", "seconds")
+	timeUnits  = words("s", "ms", "us", "ns", "min", "h")
+)
 
-// varies reports whether the last word of a key names something that changes from
-// run to run.
-func varies(key string) bool {
-	last := key[strings.LastIndexAny(key, "._")+1:]
-	switch last {
-	case "id", "uuid", "hash", "digest", "fingerprint", "port", "pid", "timeline",
-		"time", "timestamp", "duration", "latency", "elapsed", "ms", "us", "ns", "seconds":
-		return true
-	default:
-		return false
+func words(all ...string) map[string]bool {
+	set := make(map[string]bool, len(all))
+	for _, w := range all {
+		set[w] = true
 	}
+	return set
 }
 
 var (
