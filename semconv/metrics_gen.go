@@ -42,7 +42,8 @@ func GenAITimeToFirstTokenBuckets() []float64 {
 //
 // Unit: s. Recommended: genai.span.role, gen_ai.operation.name,
 // gen_ai.provider.name, gen_ai.request.model, gen_ai.response.model,
-// server.address, server.port.
+// server.address, server.port. On request: ai.model.version,
+// genai.user.tier, genai.prompt.length_bucket.
 //
 // The zero value records nothing.
 type GenAITimeToFirstToken struct {
@@ -137,6 +138,24 @@ func (GenAITimeToFirstToken) AttrServerAddress(value string) attribute.KeyValue 
 // server.
 func (GenAITimeToFirstToken) AttrServerPort(value int) attribute.KeyValue {
 	return attribute.Key("server.port").Int(value)
+}
+
+// AttrAIModelVersion returns ai.model.version, an optional attribute:
+// version or revision of the model that runs, beside its name.
+func (GenAITimeToFirstToken) AttrAIModelVersion(value string) attribute.KeyValue {
+	return AIModelVersion(value)
+}
+
+// AttrGenAIUserTier returns genai.user.tier, an optional attribute: service
+// level of the user.
+func (GenAITimeToFirstToken) AttrGenAIUserTier(value string) attribute.KeyValue {
+	return GenAIUserTier(value)
+}
+
+// AttrGenAIPromptLengthBucket returns genai.prompt.length_bucket, an
+// optional attribute: range that the prompt's length in tokens falls into.
+func (GenAITimeToFirstToken) AttrGenAIPromptLengthBucket(value string) attribute.KeyValue {
+	return GenAIPromptLengthBucket(value)
 }
 
 // GenAIQueueWaitBuckets returns the bucket boundaries of genai.queue.wait,
@@ -901,7 +920,8 @@ func GenAIBatchSizeBuckets() []float64 {
 // GenAIBatchSize is the instrument genai.batch.size: requests that share one
 // batch.
 //
-// Unit: {request}. Recommended: gen_ai.request.model.
+// Unit: {request}. Recommended: gen_ai.request.model. On request:
+// ai.model.version, genai.quantization, ai.gpu.name.
 //
 // The zero value records nothing.
 type GenAIBatchSize struct {
@@ -961,6 +981,24 @@ func (GenAIBatchSize) AttrGenAIRequestModel(value string) attribute.KeyValue {
 	return attribute.Key("gen_ai.request.model").String(value)
 }
 
+// AttrAIModelVersion returns ai.model.version, an optional attribute:
+// version or revision of the model that runs, beside its name.
+func (GenAIBatchSize) AttrAIModelVersion(value string) attribute.KeyValue {
+	return AIModelVersion(value)
+}
+
+// AttrGenAIQuantization returns genai.quantization, an optional attribute:
+// number format of the model's weights.
+func (GenAIBatchSize) AttrGenAIQuantization(value string) attribute.KeyValue {
+	return GenAIQuantization(value)
+}
+
+// AttrAIGPUName returns ai.gpu.name, an optional attribute: model of the
+// device.
+func (GenAIBatchSize) AttrAIGPUName(value string) attribute.KeyValue {
+	return AIGPUName(value)
+}
+
 // GenAIKVCacheHitRatioBuckets returns the bucket boundaries of
 // genai.kv_cache.hit_ratio. The slice is the caller's own.
 func GenAIKVCacheHitRatioBuckets() []float64 {
@@ -970,7 +1008,9 @@ func GenAIKVCacheHitRatioBuckets() []float64 {
 // GenAIKVCacheHitRatio is the instrument genai.kv_cache.hit_ratio: share of
 // the prompt that was found in the KV cache, from 0 to 1.
 //
-// Unit: 1. Recommended: gen_ai.request.model.
+// Unit: 1. Recommended: gen_ai.operation.name, gen_ai.provider.name,
+// gen_ai.request.model. On request: ai.model.version, genai.quantization,
+// genai.user.tier, genai.prompt.length_bucket, ai.gpu.name.
 //
 // The zero value records nothing.
 type GenAIKVCacheHitRatio struct {
@@ -1024,10 +1064,53 @@ func (m GenAIKVCacheHitRatio) RecordSet(ctx context.Context, value float64, set 
 	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
 }
 
+// AttrGenAIOperationName returns gen_ai.operation.name, an optional
+// attribute: what the model or agent was asked to do.
+func (GenAIKVCacheHitRatio) AttrGenAIOperationName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.operation.name").String(value)
+}
+
+// AttrGenAIProviderName returns gen_ai.provider.name, an optional attribute:
+// who serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (GenAIKVCacheHitRatio) AttrGenAIProviderName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.provider.name").String(value)
+}
+
 // AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
 // model that the request asks for.
 func (GenAIKVCacheHitRatio) AttrGenAIRequestModel(value string) attribute.KeyValue {
 	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// AttrAIModelVersion returns ai.model.version, an optional attribute:
+// version or revision of the model that runs, beside its name.
+func (GenAIKVCacheHitRatio) AttrAIModelVersion(value string) attribute.KeyValue {
+	return AIModelVersion(value)
+}
+
+// AttrGenAIQuantization returns genai.quantization, an optional attribute:
+// number format of the model's weights.
+func (GenAIKVCacheHitRatio) AttrGenAIQuantization(value string) attribute.KeyValue {
+	return GenAIQuantization(value)
+}
+
+// AttrGenAIUserTier returns genai.user.tier, an optional attribute: service
+// level of the user.
+func (GenAIKVCacheHitRatio) AttrGenAIUserTier(value string) attribute.KeyValue {
+	return GenAIUserTier(value)
+}
+
+// AttrGenAIPromptLengthBucket returns genai.prompt.length_bucket, an
+// optional attribute: range that the prompt's length in tokens falls into.
+func (GenAIKVCacheHitRatio) AttrGenAIPromptLengthBucket(value string) attribute.KeyValue {
+	return GenAIPromptLengthBucket(value)
+}
+
+// AttrAIGPUName returns ai.gpu.name, an optional attribute: model of the
+// device.
+func (GenAIKVCacheHitRatio) AttrAIGPUName(value string) attribute.KeyValue {
+	return AIGPUName(value)
 }
 
 // GenAIEvaluations is the instrument genai.evaluations: judgements about

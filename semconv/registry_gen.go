@@ -78,7 +78,7 @@ var attributes = [...]Attribute{
 	{Key: "gen_ai.memory.record.id", Type: "string", Brief: "identifier of the memory record", Origin: "genai", Stability: "development"},
 	{Key: "gen_ai.memory.records", Type: "any", Brief: "the memory records read or written", Origin: "genai", Stability: "development", Content: true},
 	{Key: "gen_ai.memory.store.id", Type: "string", Brief: "identifier of the memory store", Origin: "genai", Stability: "development"},
-	{Key: "gen_ai.openai.request.response_format", Type: "enum", Brief: "form of output asked for, in the words of OpenAI", Origin: "genai", Stability: "development", Deprecated: "renamed", Replacement: "gen_ai.output.type", Factor: 1, Members: []Member{
+	{Key: "gen_ai.openai.request.response_format", Type: "enum", Brief: "form of output asked for, in the words of OpenAI", Origin: "genai", Stability: "development", Deprecated: "renamed; json_object and json_schema are both json there", Replacement: "gen_ai.output.type", Factor: 1, Members: []Member{
 		{Value: "text", Brief: "plain text"},
 		{Value: "json_object", Brief: "any JSON", Now: "json"},
 		{Value: "json_schema", Brief: "JSON of a given schema", Now: "json"},
@@ -201,7 +201,7 @@ var attributes = [...]Attribute{
 		{Value: "audio", Brief: "sound"},
 		{Value: "unknown", Brief: "not told by the provider"},
 	}},
-	{Key: "gen_ai.token.type", Type: "enum", Brief: "whether tokens were read or generated", Origin: "genai", Stability: "development", Deprecated: "the token metrics are apart: gen_ai.client.inference.usage.input_tokens and gen_ai.client.inference.usage.output_tokens", Members: []Member{
+	{Key: "gen_ai.token.type", Type: "enum", Brief: "whether tokens were read or generated", Origin: "genai", Stability: "development", Deprecated: "each direction has metrics of its own: gen_ai.client.inference.usage.input_tokens and gen_ai.client.inference.usage.output_tokens", Members: []Member{
 		{Value: "input", Brief: "read"},
 		{Value: "output", Brief: "generated"},
 	}},
@@ -1274,7 +1274,7 @@ var metrics = [...]Metric{
 	{Name: "genai.decode.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "decode starts → decode ends", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements39},
 	{Name: "genai.evaluations", Instrument: "counter", Type: "int", Unit: "{evaluation}", Brief: "judgements about outputs", Attributes: requirements53},
 	{Name: "genai.guardrail.decisions", Instrument: "counter", Type: "int", Unit: "{decision}", Brief: "decisions of safety checks", Attributes: requirements54},
-	{Name: "genai.kv_cache.hit_ratio", Instrument: "histogram", Type: "double", Unit: "1", Brief: "share of the prompt that was found in the KV cache, from 0 to 1", Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}, Attributes: requirements52},
+	{Name: "genai.kv_cache.hit_ratio", Instrument: "histogram", Type: "double", Unit: "1", Brief: "share of the prompt that was found in the KV cache, from 0 to 1", Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}, Attributes: requirements39},
 	{Name: "genai.prefill.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "first forward pass over the prompt starts → its last one ends", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements39},
 	{Name: "genai.queue.wait", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival or enqueue → taken by the scheduler", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements39},
 	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements55},
@@ -2132,6 +2132,9 @@ var requirements51 = []Requirement{
 
 var requirements52 = []Requirement{
 	{Key: "gen_ai.request.model", Level: "recommended"},
+	{Key: "ai.model.version", Level: "opt_in"},
+	{Key: "genai.quantization", Level: "opt_in"},
+	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
 var requirements53 = []Requirement{
@@ -2164,6 +2167,9 @@ var requirements57 = []Requirement{
 	{Key: "gen_ai.response.model", Level: "recommended"},
 	{Key: "server.address", Level: "recommended"},
 	{Key: "server.port", Level: "recommended"},
+	{Key: "ai.model.version", Level: "opt_in"},
+	{Key: "genai.user.tier", Level: "opt_in"},
+	{Key: "genai.prompt.length_bucket", Level: "opt_in"},
 }
 
 var requirements58 = []Requirement{

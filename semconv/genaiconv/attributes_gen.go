@@ -279,7 +279,7 @@ const (
 	//
 	// Type: enum. Stability: development.
 	//
-	// Deprecated: the token metrics are apart:
+	// Deprecated: each direction has metrics of its own:
 	// gen_ai.client.inference.usage.input_tokens and
 	// gen_ai.client.inference.usage.output_tokens.
 	TokenTypeKey = attribute.Key("gen_ai.token.type")
@@ -645,7 +645,8 @@ const (
 	//
 	// Type: enum. Stability: development.
 	//
-	// Deprecated: renamed; use gen_ai.output.type.
+	// Deprecated: renamed; json_object and json_schema are both json there; use
+	// gen_ai.output.type.
 	GenAIOpenAIRequestResponseFormatKey = attribute.Key("gen_ai.openai.request.response_format")
 
 	// GenAIOpenAIRequestServiceTierKey is gen_ai.openai.request.service_tier:
@@ -1096,7 +1097,7 @@ const (
 // TokenType returns gen_ai.token.type: whether tokens were read or
 // generated.
 //
-// Deprecated: the token metrics are apart:
+// Deprecated: each direction has metrics of its own:
 // gen_ai.client.inference.usage.input_tokens and
 // gen_ai.client.inference.usage.output_tokens.
 func TokenType(v TokenTypeAttr) attribute.KeyValue {
@@ -1452,7 +1453,8 @@ const (
 // gen_ai.openai.request.response_format: form of output asked for, in the
 // words of OpenAI.
 //
-// Deprecated: renamed; use gen_ai.output.type.
+// Deprecated: renamed; json_object and json_schema are both json there; use
+// gen_ai.output.type.
 func GenAIOpenAIRequestResponseFormat(v GenAIOpenAIRequestResponseFormatAttr) attribute.KeyValue {
 	return GenAIOpenAIRequestResponseFormatKey.String(string(v))
 }

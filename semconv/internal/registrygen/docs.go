@@ -49,7 +49,16 @@ questions in a program, [vocabulary.json](vocabulary.json) has them for others, 
 
 A house key with an official twin says exactly what the twin says; only one of the
 two is written on a span, by the vocabulary chosen. Other spellings are understood
-and never written.
+and never written. [translate](../semconv/translate) understands and writes further
+vocabularies, one file each: OpenInference, OpenLLMetry, vLLM and others.
+
+How to read the tables:
+
+- Units are in UCUM, and × says what a value is multiplied with to become one of
+  the target.
+- **content** marks values that may hold text of a user; they are off unless asked for.
+- An asterisk marks what samplers read: it is given when the span starts.
+- An arrow stands between the moments that a duration is measured from and to.
 
 `
 
@@ -149,7 +158,7 @@ func (p *page) houseKeys(f *File) {
 					twin += fmt.Sprintf(" (%s, × %g)", other.Unit, scale(a.Unit, other.Unit))
 				}
 			}
-			p.row(code(a.Key), typeAndUnit(a.Type, a.Unit), twin, p.spellings("attribute", a.Key), meaning(a))
+			p.row(starred(a.Key, a.Sampling), typeAndUnit(a.Type, a.Unit), twin, p.spellings("attribute", a.Key), meaning(a))
 		}
 		p.printf("\n")
 	}
@@ -232,7 +241,7 @@ func (p *page) officialKeys(f *File) {
 		if a.Deprecated != "" {
 			continue
 		}
-		p.row(code(a.Key), typeAndUnit(a.Type, a.Unit), a.Stability, p.twins(a.Key), p.spellings("attribute", a.Key), meaning(a))
+		p.row(starred(a.Key, a.Sampling), typeAndUnit(a.Type, a.Unit), a.Stability, p.twins(a.Key), p.spellings("attribute", a.Key), meaning(a))
 	}
 	p.printf("\n")
 }
@@ -260,7 +269,7 @@ func (p *page) deprecatedKeys() {
 }
 
 func (p *page) officialSpans() {
-	p.printf("### Spans\n\nAn asterisk marks what samplers read: it is given when the span starts.\n\n")
+	p.printf("### Spans\n\n")
 	p.heads("type", "kind", "name", "role", "other names", "meaning", "attributes")
 	var old []flatSpan
 	for _, s := range p.spans {
@@ -393,10 +402,7 @@ func requirements(refs []Ref) string {
 			if r.Level != level {
 				continue
 			}
-			key := code(r.Key)
-			if r.Sampling {
-				key += "*"
-			}
+			key := starred(r.Key, r.Sampling)
 			if r.If != "" {
 				key += " (" + r.If + ")"
 			}
@@ -414,6 +420,14 @@ func typeAndUnit(kind, unit string) string {
 		return kind
 	}
 	return kind + ", " + code(unit)
+}
+
+// starred is a key, marked where samplers read it.
+func starred(key string, sampling bool) string {
+	if sampling {
+		return code(key) + "*"
+	}
+	return code(key)
 }
 
 func code(text string) string { return "`" + text + "`" }
