@@ -39,10 +39,11 @@ func (r Reason) String() string {
 	return names[r]
 }
 
-// A Finding counts one key, or one metric, that did not simply change its name.
+// A Finding counts one key, event or metric that did not simply change its name.
 type Finding struct {
-	// Key is the attribute or the metric in the source vocabulary. Keys below a
-	// prefix that the vocabulary treats as one are counted under "prefix.*".
+	// Key is the attribute, the event or the metric in the source vocabulary.
+	// Keys below a prefix that the vocabulary treats as one are counted under
+	// "prefix.*"; a list of messages counts once.
 	Key    string
 	Reason Reason
 	Count  uint64
