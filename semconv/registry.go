@@ -181,10 +181,8 @@ func Lookup(key attribute.Key) (Attribute, bool) {
 	return attributes[i], true
 }
 
-func find(key string) int {
-	if i := attributeIndex(key); i >= 0 {
-		return i
-	}
+// family finds the family that a key is a member of.
+func family(key string) int {
 	for _, i := range templates {
 		family := string(attributes[i].Key)
 		if len(key) > len(family)+1 && key[len(family)] == '.' && key[:len(family)] == family {

@@ -563,9 +563,9 @@ var attributes = [...]Attribute{
 // templates are the indices of the families of keys.
 var templates = [...]int{81}
 
-// attributeIndex is a switch, because the compiler makes it a search by length
-// and by the letters that differ, without a hash and without a map to fill.
-func attributeIndex(key string) int {
+// find is a switch, because the compiler makes it a search by length and by the
+// letters that differ, without a hash and without a map to fill.
+func find(key string) int {
 	switch key {
 	case "ai.batch.avg_latency_ms":
 		return 0
@@ -1174,7 +1174,7 @@ func attributeIndex(key string) int {
 	case "violation_level":
 		return 302
 	}
-	return -1
+	return family(key)
 }
 
 var spans = [...]Span{

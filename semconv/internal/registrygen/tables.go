@@ -114,13 +114,13 @@ func (t *tableWriter) attributes() {
 	}
 	t.printf("}\n\n// templates are the indices of the families of keys.\n")
 	t.printf("var templates = [...]int{%s}\n\n", strings.Join(templates, ", "))
-	t.printf("// attributeIndex is a switch, because the compiler makes it a search by length\n")
-	t.printf("// and by the letters that differ, without a hash and without a map to fill.\n")
-	t.printf("func attributeIndex(key string) int {\nswitch key {\n")
+	t.printf("// find is a switch, because the compiler makes it a search by length and by the\n")
+	t.printf("// letters that differ, without a hash and without a map to fill.\n")
+	t.printf("func find(key string) int {\nswitch key {\n")
 	for i, a := range t.registry.attributes {
 		t.printf("case %q: return %d\n", a.Key, i)
 	}
-	t.printf("}\nreturn -1\n}\n\n")
+	t.printf("}\nreturn family(key)\n}\n\n")
 }
 
 // requirements writes a list once, however many entries have it.
@@ -239,7 +239,7 @@ func (t *tableWriter) events() {
 	t.printf("}\n")
 }
 
-// settled is a switch, like attributeIndex.
+// settled is a switch, like find.
 func (t *tableWriter) settled(files []*File) {
 	t.printf("\nfunc settled(word string) string {\nswitch word {\n")
 	for _, f := range files {
