@@ -81,6 +81,12 @@ const (
 	// Type: double. Unit: ms. Example: 120.25.
 	AIFirstTokenDurationMsKey = attribute.Key("ai.first_token.duration_ms")
 
+	// AILoadDurationMsKey is ai.load.duration_ms: time to bring the weights of
+	// the model into memory, for a request that came before they were there.
+	//
+	// Type: double. Unit: ms. Example: 280.5.
+	AILoadDurationMsKey = attribute.Key("ai.load.duration_ms")
+
 	// AIPrefillDurationMsKey is ai.prefill.duration_ms: first forward pass over
 	// the prompt starts → its last one ends, the first output token computed.
 	//
@@ -145,13 +151,13 @@ const (
 	AIKVCacheBlocksEvictedKey = attribute.Key("ai.kv_cache.blocks_evicted")
 
 	// AIBatchSizeKey is ai.batch.size: requests that share one forward pass or
-	// one batch.
+	// one batch; where they come and go, the most at one time.
 	//
 	// Type: int. Unit: {request}. Example: 16.
 	AIBatchSizeKey = attribute.Key("ai.batch.size")
 
-	// AIBatchAvgLatencyMsKey is ai.batch.avg_latency_ms: mean duration of the
-	// requests of a batch.
+	// AIBatchAvgLatencyMsKey is ai.batch.avg_latency_ms: mean time that the
+	// requests of a batch spent in it.
 	//
 	// Type: double. Unit: ms. Example: 820.5.
 	AIBatchAvgLatencyMsKey = attribute.Key("ai.batch.avg_latency_ms")
@@ -238,6 +244,12 @@ const (
 	// Type: double. Unit: ms.
 	GenAITTFTQueueMsKey = attribute.Key("genai.ttft.queue_ms")
 
+	// GenAITTFTLoadMsKey is genai.ttft.load_ms: part of llm.ttft_ms spent
+	// loading the model.
+	//
+	// Type: double. Unit: ms.
+	GenAITTFTLoadMsKey = attribute.Key("genai.ttft.load_ms")
+
 	// GenAITTFTTokenizeMsKey is genai.ttft.tokenize_ms: part of llm.ttft_ms
 	// spent in the tokenizer.
 	//
@@ -261,6 +273,12 @@ const (
 	//
 	// Type: double. Unit: ms.
 	GenAITTFTEmitMsKey = attribute.Key("genai.ttft.emit_ms")
+
+	// GenAITTFTPreemptedMsKey is genai.ttft.preempted_ms: part of llm.ttft_ms in
+	// which the engine had put the request aside.
+	//
+	// Type: double. Unit: ms.
+	GenAITTFTPreemptedMsKey = attribute.Key("genai.ttft.preempted_ms")
 
 	// GenAITTFTUnattributedMsKey is genai.ttft.unattributed_ms: part of
 	// llm.ttft_ms that no phase covers.
@@ -399,11 +417,30 @@ const (
 	// Type: enum.
 	GenAITokenDirectionKey = attribute.Key("genai.token.direction")
 
+	// GenAIStallCountKey is genai.stall.count: pauses between two tokens, or two
+	// chunks at a caller, that were longer than the stall threshold.
+	//
+	// Type: int. Unit: {stall}. Example: 2.
+	GenAIStallCountKey = attribute.Key("genai.stall.count")
+
 	// GenAIStallDurationMsKey is genai.stall.duration_ms: length of a pause
 	// between two tokens that was longer than the stall threshold.
 	//
 	// Type: double. Unit: ms. Example: 450.
 	GenAIStallDurationMsKey = attribute.Key("genai.stall.duration_ms")
+
+	// GenAIPreemptionCountKey is genai.preemption.count: how often the engine
+	// put the request aside and dropped its KV cache.
+	//
+	// Type: int. Unit: {preemption}. Example: 1.
+	GenAIPreemptionCountKey = attribute.Key("genai.preemption.count")
+
+	// GenAIPreemptionDurationMsKey is genai.preemption.duration_ms: time from a
+	// preemption until the engine works on the request again; on a span, of all
+	// its preemptions together.
+	//
+	// Type: double. Unit: ms. Example: 850.5.
+	GenAIPreemptionDurationMsKey = attribute.Key("genai.preemption.duration_ms")
 
 	// GenAIRateLimitWaitMsKey is genai.ratelimit.wait_ms: time that a gateway
 	// held the request back for a rate limit; no part of llm.queue_wait_ms.
@@ -746,6 +783,13 @@ func AIFirstTokenDurationMs(v float64) attribute.KeyValue {
 	return AIFirstTokenDurationMsKey.Float64(v)
 }
 
+// AILoadDurationMs returns ai.load.duration_ms, in ms: time to bring the
+// weights of the model into memory, for a request that came before they were
+// there.
+func AILoadDurationMs(v float64) attribute.KeyValue {
+	return AILoadDurationMsKey.Float64(v)
+}
+
 // AIPrefillDurationMs returns ai.prefill.duration_ms, in ms: first forward
 // pass over the prompt starts → its last one ends, the first output token
 // computed.
@@ -808,13 +852,13 @@ func AIKVCacheBlocksEvicted(v int) attribute.KeyValue {
 }
 
 // AIBatchSize returns ai.batch.size: requests that share one forward pass or
-// one batch.
+// one batch; where they come and go, the most at one time.
 func AIBatchSize(v int) attribute.KeyValue {
 	return AIBatchSizeKey.Int(v)
 }
 
-// AIBatchAvgLatencyMs returns ai.batch.avg_latency_ms, in ms: mean duration
-// of the requests of a batch.
+// AIBatchAvgLatencyMs returns ai.batch.avg_latency_ms, in ms: mean time that
+// the requests of a batch spent in it.
 func AIBatchAvgLatencyMs(v float64) attribute.KeyValue {
 	return AIBatchAvgLatencyMsKey.Float64(v)
 }
@@ -885,6 +929,12 @@ func GenAITTFTQueueMs(v float64) attribute.KeyValue {
 	return GenAITTFTQueueMsKey.Float64(v)
 }
 
+// GenAITTFTLoadMs returns genai.ttft.load_ms, in ms: part of llm.ttft_ms
+// spent loading the model.
+func GenAITTFTLoadMs(v float64) attribute.KeyValue {
+	return GenAITTFTLoadMsKey.Float64(v)
+}
+
 // GenAITTFTTokenizeMs returns genai.ttft.tokenize_ms, in ms: part of
 // llm.ttft_ms spent in the tokenizer.
 func GenAITTFTTokenizeMs(v float64) attribute.KeyValue {
@@ -907,6 +957,12 @@ func GenAITTFTPrefillMs(v float64) attribute.KeyValue {
 // between the end of prefill and the first output handed to the stream.
 func GenAITTFTEmitMs(v float64) attribute.KeyValue {
 	return GenAITTFTEmitMsKey.Float64(v)
+}
+
+// GenAITTFTPreemptedMs returns genai.ttft.preempted_ms, in ms: part of
+// llm.ttft_ms in which the engine had put the request aside.
+func GenAITTFTPreemptedMs(v float64) attribute.KeyValue {
+	return GenAITTFTPreemptedMsKey.Float64(v)
 }
 
 // GenAITTFTUnattributedMs returns genai.ttft.unattributed_ms, in ms: part of
@@ -1074,7 +1130,8 @@ const (
 	GenAIFaultArrival GenAIFaultAttr = "arrival"
 	// GenAIFaultCount: a token count was negative or contradicted itself.
 	GenAIFaultCount GenAIFaultAttr = "count"
-	// GenAIFaultTime: an end or a token lay before its start.
+	// GenAIFaultTime: an end or a token lay before its start, or a reported
+	// duration cannot be true.
 	GenAIFaultTime GenAIFaultAttr = "time"
 	// GenAIFaultParse: part of a stream could not be read or was too long.
 	GenAIFaultParse GenAIFaultAttr = "parse"
@@ -1124,10 +1181,29 @@ func GenAITokenDirection(v GenAITokenDirectionAttr) attribute.KeyValue {
 	return GenAITokenDirectionKey.String(string(v))
 }
 
+// GenAIStallCount returns genai.stall.count: pauses between two tokens, or
+// two chunks at a caller, that were longer than the stall threshold.
+func GenAIStallCount(v int) attribute.KeyValue {
+	return GenAIStallCountKey.Int(v)
+}
+
 // GenAIStallDurationMs returns genai.stall.duration_ms, in ms: length of a
 // pause between two tokens that was longer than the stall threshold.
 func GenAIStallDurationMs(v float64) attribute.KeyValue {
 	return GenAIStallDurationMsKey.Float64(v)
+}
+
+// GenAIPreemptionCount returns genai.preemption.count: how often the engine
+// put the request aside and dropped its KV cache.
+func GenAIPreemptionCount(v int) attribute.KeyValue {
+	return GenAIPreemptionCountKey.Int(v)
+}
+
+// GenAIPreemptionDurationMs returns genai.preemption.duration_ms, in ms:
+// time from a preemption until the engine works on the request again; on a
+// span, of all its preemptions together.
+func GenAIPreemptionDurationMs(v float64) attribute.KeyValue {
+	return GenAIPreemptionDurationMsKey.Float64(v)
 }
 
 // GenAIRateLimitWaitMs returns genai.ratelimit.wait_ms, in ms: time that a
@@ -1538,6 +1614,8 @@ const (
 	GenAISpanRoleSchedule GenAISpanRoleAttr = "schedule"
 	// GenAISpanRolePreprocess: work on the input before the model.
 	GenAISpanRolePreprocess GenAISpanRoleAttr = "preprocess"
+	// GenAISpanRoleLoad: the model is brought into memory.
+	GenAISpanRoleLoad GenAISpanRoleAttr = "load"
 	// GenAISpanRoleTokenize: text to tokens.
 	GenAISpanRoleTokenize GenAISpanRoleAttr = "tokenize"
 	// GenAISpanRolePrefill: forward passes over the prompt.

@@ -10,9 +10,15 @@ const (
 	// EventPhaseTransition: one phase of the engine gave way to the next;
 	// carries genai.phase.
 	EventPhaseTransition = "phase.transition"
+	// EventToken: one generated token, where somebody asked for an event a
+	// token; carries genai.token.position.
+	EventToken = "token"
 	// EventTokenStall: a pause between two tokens was longer than the stall
-	// threshold; carries genai.stall.duration_ms.
+	// threshold, and ends here; carries genai.stall.duration_ms.
 	EventTokenStall = "token_stall"
+	// EventPreempted: the engine put the request aside and dropped its KV cache;
+	// carries genai.preemption.duration_ms.
+	EventPreempted = "preempted"
 	// EventEarlyStop: generation stopped before its natural end; carries
 	// genai.early_stop.reason.
 	EventEarlyStop = "early_stop"
@@ -48,6 +54,9 @@ const (
 	// SpanSchedulerDispatch: the scheduler places the request; genai.span.role
 	// is schedule.
 	SpanSchedulerDispatch = "scheduler.dispatch"
+	// SpanModelLoad: the model is brought into memory for the request;
+	// genai.span.role is load.
+	SpanModelLoad = "model.load"
 	// SpanTokenizerEncode: the prompt becomes tokens; genai.span.role is
 	// tokenize.
 	SpanTokenizerEncode = "tokenizer.encode"

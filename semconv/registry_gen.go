@@ -5,8 +5,8 @@ package semconv
 import "go.opentelemetry.io/otel/trace"
 
 var attributes = [...]Attribute{
-	{Key: "ai.batch.avg_latency_ms", Type: "double", Unit: "ms", Brief: "mean duration of the requests of a batch", Origin: "house"},
-	{Key: "ai.batch.size", Type: "int", Unit: "{request}", Brief: "requests that share one forward pass or one batch", Origin: "house"},
+	{Key: "ai.batch.avg_latency_ms", Type: "double", Unit: "ms", Brief: "mean time that the requests of a batch spent in it", Origin: "house"},
+	{Key: "ai.batch.size", Type: "int", Unit: "{request}", Brief: "requests that share one forward pass or one batch; where they come and go, the most at one time", Origin: "house"},
 	{Key: "ai.decode.duration_ms", Type: "double", Unit: "ms", Brief: "decode starts → decode ends", Origin: "house"},
 	{Key: "ai.first_token.duration_ms", Type: "double", Unit: "ms", Brief: "engine work starts (after queue and tokenizer) → first generated output", Origin: "house"},
 	{Key: "ai.gpu.device_id", Type: "int", Brief: "index of the device as the driver counts it", Note: "the general conventions have hw.id, a string that is unique on the host; an index is neither, so the two are no twins", Origin: "house"},
@@ -23,6 +23,7 @@ var attributes = [...]Attribute{
 	{Key: "ai.kv_cache.hit", Type: "boolean", Brief: "whether part of the prompt was found in the KV cache", Note: "a yes or no; the share is ai.kv_cache.hit_ratio, the count ai.tokens.cached", Origin: "house"},
 	{Key: "ai.kv_cache.hit_ratio", Type: "double", Unit: "1", Brief: "share of the prompt's tokens found in the KV cache, from 0 to 1", Origin: "house"},
 	{Key: "ai.kv_cache.latency_ms", Type: "double", Unit: "ms", Brief: "time spent reading or writing the KV cache in one step", Origin: "house"},
+	{Key: "ai.load.duration_ms", Type: "double", Unit: "ms", Brief: "time to bring the weights of the model into memory, for a request that came before they were there", Origin: "house"},
 	{Key: "ai.memory.heap_used_ratio", Type: "double", Unit: "1", Brief: "share of the heap in use, from 0 to 1", Origin: "house"},
 	{Key: "ai.memory.native_alloc_rate", Type: "double", Unit: "By/s", Brief: "bytes allocated outside the heap per second", Origin: "house"},
 	{Key: "ai.model.name", Type: "string", Brief: "model that the request asks for", Note: "name and version in one value cannot be grouped by model; the version has ai.model.version, and the model that answered gen_ai.response.model", Origin: "house", Official: "gen_ai.request.model", Factor: 1},
@@ -39,11 +40,11 @@ var attributes = [...]Attribute{
 	{Key: "ai.tokens.input", Type: "int", Unit: "{token}", Brief: "tokens of the prompt, cached ones included; written where an outer span of the same trace already carries the official key", Note: "tokens, never characters: a count of characters is no estimate of them", Origin: "house", Official: "gen_ai.usage.input_tokens", Factor: 1},
 	{Key: "ai.tokens.output", Type: "int", Unit: "{token}", Brief: "tokens generated, reasoning included; written where an outer span of the same trace already carries the official key", Origin: "house", Official: "gen_ai.usage.output_tokens", Factor: 1},
 	{Key: "ai.tokens.reasoning", Type: "int", Unit: "{token}", Brief: "generated tokens spent on reasoning; part of ai.tokens.output", Origin: "house", Official: "gen_ai.usage.reasoning.output_tokens", Factor: 1},
-	{Key: "avg_latency_ms", Type: "double", Unit: "ms", Brief: "mean duration of the requests of a batch", Origin: "alias", AliasOf: "ai.batch.avg_latency_ms", Factor: 1},
+	{Key: "avg_latency_ms", Type: "double", Unit: "ms", Brief: "mean time that the requests of a batch spent in it", Origin: "alias", AliasOf: "ai.batch.avg_latency_ms", Factor: 1},
 	{Key: "aws.bedrock.guardrail.id", Type: "string", Brief: "identifier of the guardrail that was applied", Origin: "genai", Stability: "development"},
 	{Key: "aws.bedrock.knowledge_base.id", Type: "string", Brief: "identifier of the knowledge base that was asked", Origin: "genai", Stability: "development"},
 	{Key: "azure.resource_provider.namespace", Type: "string", Brief: "Azure resource provider that serves the call", Origin: "general", Stability: "development"},
-	{Key: "batch_size", Type: "int", Unit: "{request}", Brief: "requests that share one forward pass or one batch", Origin: "alias", AliasOf: "ai.batch.size", Factor: 1},
+	{Key: "batch_size", Type: "int", Unit: "{request}", Brief: "requests that share one forward pass or one batch; where they come and go, the most at one time", Origin: "alias", AliasOf: "ai.batch.size", Factor: 1},
 	{Key: "causal_deps", Type: "string[]", Brief: "span identifiers of what this step waited for, where a link cannot be made", Origin: "alias", AliasOf: "genai.causal_deps", Factor: 1},
 	{Key: "client.address", Type: "string", Brief: "host name, address or socket path of the client", Origin: "general", Stability: "stable"},
 	{Key: "client.port", Type: "int", Brief: "port of the client", Origin: "general", Stability: "stable"},
@@ -252,7 +253,7 @@ var attributes = [...]Attribute{
 		{Value: "instrument", Brief: "a metric instrument could not be created"},
 		{Value: "arrival", Brief: "an arrival time lies in the future or implausibly far in the past"},
 		{Value: "count", Brief: "a token count was negative or contradicted itself"},
-		{Value: "time", Brief: "an end or a token lay before its start"},
+		{Value: "time", Brief: "an end or a token lay before its start, or a reported duration cannot be true"},
 		{Value: "parse", Brief: "part of a stream could not be read or was too long"},
 		{Value: "panic", Brief: "a callback given by the user panicked"},
 	}},
@@ -272,6 +273,8 @@ var attributes = [...]Attribute{
 	{Key: "genai.phase", Type: "string", Brief: "the change of phase that a phase.transition event reports", Origin: "house"},
 	{Key: "genai.postprocess.format_valid", Type: "boolean", Brief: "whether the output has the form that was asked for", Origin: "house"},
 	{Key: "genai.postprocess.rules_hit", Type: "string[]", Brief: "rules that changed the output", Origin: "house"},
+	{Key: "genai.preemption.count", Type: "int", Unit: "{preemption}", Brief: "how often the engine put the request aside and dropped its KV cache", Origin: "house"},
+	{Key: "genai.preemption.duration_ms", Type: "double", Unit: "ms", Brief: "time from a preemption until the engine works on the request again; on a span, of all its preemptions together", Origin: "house"},
 	{Key: "genai.prompt.chain", Type: "string[]", Brief: "names of the prompts that led to this one, oldest first", Origin: "house"},
 	{Key: "genai.prompt.entropy_bucket", Type: "string", Brief: "range that the entropy of the prompt's characters falls into, in bits", Origin: "house"},
 	{Key: "genai.prompt.hash", Type: "string", Brief: "keyed hash of the prompt, to recognise equal prompts without keeping them", Note: "an unkeyed digest, cut short, can be turned back into a short prompt by trying; the hash is HMAC-SHA-256, the first 16 hex digits", Origin: "house"},
@@ -326,6 +329,7 @@ var attributes = [...]Attribute{
 		{Value: "queue", Brief: "wait for the scheduler"},
 		{Value: "schedule", Brief: "dispatch by the scheduler"},
 		{Value: "preprocess", Brief: "work on the input before the model"},
+		{Value: "load", Brief: "the model is brought into memory"},
 		{Value: "tokenize", Brief: "text to tokens"},
 		{Value: "prefill", Brief: "forward passes over the prompt"},
 		{Value: "forward", Brief: "one forward pass"},
@@ -345,6 +349,7 @@ var attributes = [...]Attribute{
 		{Value: "batch", Brief: "one batch of requests"},
 		{Value: "mcp", Brief: "one MCP request"},
 	}},
+	{Key: "genai.stall.count", Type: "int", Unit: "{stall}", Brief: "pauses between two tokens, or two chunks at a caller, that were longer than the stall threshold", Origin: "house"},
 	{Key: "genai.stall.duration_ms", Type: "double", Unit: "ms", Brief: "length of a pause between two tokens that was longer than the stall threshold", Origin: "house"},
 	{Key: "genai.step_id", Type: "int", Brief: "number of the scheduler's step, to join what one step recorded in several places", Origin: "house"},
 	{Key: "genai.stream.terminal", Type: "enum", Brief: "how a streamed response ended", Origin: "house", Members: []Member{
@@ -391,6 +396,8 @@ var attributes = [...]Attribute{
 	}},
 	{Key: "genai.trace_flags", Type: "string", Brief: "W3C trace flags as they arrived, in hex, where a server may have changed them", Origin: "house"},
 	{Key: "genai.ttft.emit_ms", Type: "double", Unit: "ms", Brief: "part of llm.ttft_ms between the end of prefill and the first output handed to the stream", Origin: "house"},
+	{Key: "genai.ttft.load_ms", Type: "double", Unit: "ms", Brief: "part of llm.ttft_ms spent loading the model", Origin: "house"},
+	{Key: "genai.ttft.preempted_ms", Type: "double", Unit: "ms", Brief: "part of llm.ttft_ms in which the engine had put the request aside", Origin: "house"},
 	{Key: "genai.ttft.prefill_ms", Type: "double", Unit: "ms", Brief: "part of llm.ttft_ms spent in prefill", Origin: "house"},
 	{Key: "genai.ttft.queue_ms", Type: "double", Unit: "ms", Brief: "part of llm.ttft_ms spent waiting for the scheduler", Origin: "house"},
 	{Key: "genai.ttft.schedule_ms", Type: "double", Unit: "ms", Brief: "part of llm.ttft_ms spent in the scheduler's dispatch", Origin: "house"},
@@ -511,7 +518,7 @@ var attributes = [...]Attribute{
 	{Key: "prompt_chain", Type: "string[]", Brief: "names of the prompts that led to this one, oldest first", Origin: "alias", AliasOf: "genai.prompt.chain", Factor: 1},
 	{Key: "prompt_length_bucket", Type: "string", Brief: "range that the prompt's length in tokens falls into", Origin: "alias", AliasOf: "genai.prompt.length_bucket", Factor: 1},
 	{Key: "quantization_type", Type: "string", Brief: "number format of the model's weights", Origin: "alias", AliasOf: "genai.quantization", Factor: 1},
-	{Key: "request.batch_size", Type: "int", Unit: "{request}", Brief: "requests that share one forward pass or one batch", Origin: "alias", AliasOf: "ai.batch.size", Factor: 1},
+	{Key: "request.batch_size", Type: "int", Unit: "{request}", Brief: "requests that share one forward pass or one batch; where they come and go, the most at one time", Origin: "alias", AliasOf: "ai.batch.size", Factor: 1},
 	{Key: "request.id", Type: "string", Brief: "identifier of the request inside the service", Origin: "alias", AliasOf: "genai.request_id", Factor: 1},
 	{Key: "request_id", Type: "string", Brief: "identifier of the request inside the service", Origin: "alias", AliasOf: "genai.request_id", Factor: 1},
 	{Key: "reserved", Type: "int", Unit: "By", Brief: "device memory that the allocator holds, in use or not", Note: "a field of a memory report; on a span, a word so common may mean anything", Origin: "alias", AliasOf: "ai.gpu.memory.reserved"},
@@ -561,7 +568,7 @@ var attributes = [...]Attribute{
 }
 
 // templates are the indices of the families of keys.
-var templates = [...]int{81}
+var templates = [...]int{82}
 
 // find is a switch, because the compiler makes it a search by length and by the
 // letters that differ, without a hash and without a map to fill.
@@ -603,576 +610,588 @@ func find(key string) int {
 		return 16
 	case "ai.kv_cache.latency_ms":
 		return 17
-	case "ai.memory.heap_used_ratio":
+	case "ai.load.duration_ms":
 		return 18
-	case "ai.memory.native_alloc_rate":
+	case "ai.memory.heap_used_ratio":
 		return 19
-	case "ai.model.name":
+	case "ai.memory.native_alloc_rate":
 		return 20
-	case "ai.model.version":
+	case "ai.model.name":
 		return 21
-	case "ai.operation":
+	case "ai.model.version":
 		return 22
-	case "ai.output_tokens":
+	case "ai.operation":
 		return 23
-	case "ai.prefill.duration_ms":
+	case "ai.output_tokens":
 		return 24
-	case "ai.queue.wait_ms":
+	case "ai.prefill.duration_ms":
 		return 25
-	case "ai.response.delay_ms":
+	case "ai.queue.wait_ms":
 		return 26
-	case "ai.tokenizer.wait_ms":
+	case "ai.response.delay_ms":
 		return 27
-	case "ai.tokens.cache_write":
+	case "ai.tokenizer.wait_ms":
 		return 28
-	case "ai.tokens.cached":
+	case "ai.tokens.cache_write":
 		return 29
-	case "ai.tokens.count":
+	case "ai.tokens.cached":
 		return 30
-	case "ai.tokens.input":
+	case "ai.tokens.count":
 		return 31
-	case "ai.tokens.output":
+	case "ai.tokens.input":
 		return 32
-	case "ai.tokens.reasoning":
+	case "ai.tokens.output":
 		return 33
-	case "avg_latency_ms":
+	case "ai.tokens.reasoning":
 		return 34
-	case "aws.bedrock.guardrail.id":
+	case "avg_latency_ms":
 		return 35
-	case "aws.bedrock.knowledge_base.id":
+	case "aws.bedrock.guardrail.id":
 		return 36
-	case "azure.resource_provider.namespace":
+	case "aws.bedrock.knowledge_base.id":
 		return 37
-	case "batch_size":
+	case "azure.resource_provider.namespace":
 		return 38
-	case "causal_deps":
+	case "batch_size":
 		return 39
-	case "client.address":
+	case "causal_deps":
 		return 40
-	case "client.port":
+	case "client.address":
 		return 41
-	case "context_hash":
+	case "client.port":
 		return 42
-	case "cuda_stream_id":
+	case "context_hash":
 		return 43
-	case "decode.duration_ms":
+	case "cuda_stream_id":
 		return 44
-	case "error.type":
+	case "decode.duration_ms":
 		return 45
-	case "exception.message":
+	case "error.type":
 		return 46
-	case "exception.stacktrace":
+	case "exception.message":
 		return 47
-	case "exception.type":
+	case "exception.stacktrace":
 		return 48
-	case "gen_ai.agent.description":
+	case "exception.type":
 		return 49
-	case "gen_ai.agent.id":
+	case "gen_ai.agent.description":
 		return 50
-	case "gen_ai.agent.name":
+	case "gen_ai.agent.id":
 		return 51
-	case "gen_ai.agent.version":
+	case "gen_ai.agent.name":
 		return 52
-	case "gen_ai.completion":
+	case "gen_ai.agent.version":
 		return 53
-	case "gen_ai.conversation.compacted":
+	case "gen_ai.completion":
 		return 54
-	case "gen_ai.conversation.id":
+	case "gen_ai.conversation.compacted":
 		return 55
-	case "gen_ai.data_source.id":
+	case "gen_ai.conversation.id":
 		return 56
-	case "gen_ai.embeddings.dimension.count":
+	case "gen_ai.data_source.id":
 		return 57
-	case "gen_ai.evaluation.explanation":
+	case "gen_ai.embeddings.dimension.count":
 		return 58
-	case "gen_ai.evaluation.name":
+	case "gen_ai.evaluation.explanation":
 		return 59
-	case "gen_ai.evaluation.score.label":
+	case "gen_ai.evaluation.name":
 		return 60
-	case "gen_ai.evaluation.score.value":
+	case "gen_ai.evaluation.score.label":
 		return 61
-	case "gen_ai.input.messages":
+	case "gen_ai.evaluation.score.value":
 		return 62
-	case "gen_ai.main_agent.description":
+	case "gen_ai.input.messages":
 		return 63
-	case "gen_ai.main_agent.id":
+	case "gen_ai.main_agent.description":
 		return 64
-	case "gen_ai.main_agent.name":
+	case "gen_ai.main_agent.id":
 		return 65
-	case "gen_ai.memory.query.text":
+	case "gen_ai.main_agent.name":
 		return 66
-	case "gen_ai.memory.record.count":
+	case "gen_ai.memory.query.text":
 		return 67
-	case "gen_ai.memory.record.id":
+	case "gen_ai.memory.record.count":
 		return 68
-	case "gen_ai.memory.records":
+	case "gen_ai.memory.record.id":
 		return 69
-	case "gen_ai.memory.store.id":
+	case "gen_ai.memory.records":
 		return 70
-	case "gen_ai.openai.request.response_format":
+	case "gen_ai.memory.store.id":
 		return 71
-	case "gen_ai.openai.request.seed":
+	case "gen_ai.openai.request.response_format":
 		return 72
-	case "gen_ai.openai.request.service_tier":
+	case "gen_ai.openai.request.seed":
 		return 73
-	case "gen_ai.openai.response.service_tier":
+	case "gen_ai.openai.request.service_tier":
 		return 74
-	case "gen_ai.openai.response.system_fingerprint":
+	case "gen_ai.openai.response.service_tier":
 		return 75
-	case "gen_ai.operation.name":
+	case "gen_ai.openai.response.system_fingerprint":
 		return 76
-	case "gen_ai.output.messages":
+	case "gen_ai.operation.name":
 		return 77
-	case "gen_ai.output.type":
+	case "gen_ai.output.messages":
 		return 78
-	case "gen_ai.prompt":
+	case "gen_ai.output.type":
 		return 79
-	case "gen_ai.prompt.name":
+	case "gen_ai.prompt":
 		return 80
-	case "gen_ai.prompt.variable":
+	case "gen_ai.prompt.name":
 		return 81
-	case "gen_ai.prompt.version":
+	case "gen_ai.prompt.variable":
 		return 82
-	case "gen_ai.provider.name":
+	case "gen_ai.prompt.version":
 		return 83
-	case "gen_ai.request.choice.count":
+	case "gen_ai.provider.name":
 		return 84
-	case "gen_ai.request.encoding_formats":
+	case "gen_ai.request.choice.count":
 		return 85
-	case "gen_ai.request.frequency_penalty":
+	case "gen_ai.request.encoding_formats":
 		return 86
-	case "gen_ai.request.max_tokens":
+	case "gen_ai.request.frequency_penalty":
 		return 87
-	case "gen_ai.request.model":
+	case "gen_ai.request.max_tokens":
 		return 88
-	case "gen_ai.request.presence_penalty":
+	case "gen_ai.request.model":
 		return 89
-	case "gen_ai.request.previous_response.id":
+	case "gen_ai.request.presence_penalty":
 		return 90
-	case "gen_ai.request.reasoning.level":
+	case "gen_ai.request.previous_response.id":
 		return 91
-	case "gen_ai.request.seed":
+	case "gen_ai.request.reasoning.level":
 		return 92
-	case "gen_ai.request.stop_sequences":
+	case "gen_ai.request.seed":
 		return 93
-	case "gen_ai.request.stream":
+	case "gen_ai.request.stop_sequences":
 		return 94
-	case "gen_ai.request.stream_cursor":
+	case "gen_ai.request.stream":
 		return 95
-	case "gen_ai.request.temperature":
+	case "gen_ai.request.stream_cursor":
 		return 96
-	case "gen_ai.request.top_k":
+	case "gen_ai.request.temperature":
 		return 97
-	case "gen_ai.request.top_p":
+	case "gen_ai.request.top_k":
 		return 98
-	case "gen_ai.response.finish_reasons":
+	case "gen_ai.request.top_p":
 		return 99
-	case "gen_ai.response.id":
+	case "gen_ai.response.finish_reasons":
 		return 100
-	case "gen_ai.response.model":
+	case "gen_ai.response.id":
 		return 101
-	case "gen_ai.response.status":
+	case "gen_ai.response.model":
 		return 102
-	case "gen_ai.response.time_to_first_chunk":
+	case "gen_ai.response.status":
 		return 103
-	case "gen_ai.retrieval.documents":
+	case "gen_ai.response.time_to_first_chunk":
 		return 104
-	case "gen_ai.retrieval.query.text":
+	case "gen_ai.retrieval.documents":
 		return 105
-	case "gen_ai.retrieval.top_k":
+	case "gen_ai.retrieval.query.text":
 		return 106
-	case "gen_ai.skill.description":
+	case "gen_ai.retrieval.top_k":
 		return 107
-	case "gen_ai.skill.name":
+	case "gen_ai.skill.description":
 		return 108
-	case "gen_ai.skill.resource.name":
+	case "gen_ai.skill.name":
 		return 109
-	case "gen_ai.skill.source.uri":
+	case "gen_ai.skill.resource.name":
 		return 110
-	case "gen_ai.system":
+	case "gen_ai.skill.source.uri":
 		return 111
-	case "gen_ai.system_instructions":
+	case "gen_ai.system":
 		return 112
-	case "gen_ai.token.modality":
+	case "gen_ai.system_instructions":
 		return 113
-	case "gen_ai.token.type":
+	case "gen_ai.token.modality":
 		return 114
-	case "gen_ai.tool.call.arguments":
+	case "gen_ai.token.type":
 		return 115
-	case "gen_ai.tool.call.id":
+	case "gen_ai.tool.call.arguments":
 		return 116
-	case "gen_ai.tool.call.result":
+	case "gen_ai.tool.call.id":
 		return 117
-	case "gen_ai.tool.definitions":
+	case "gen_ai.tool.call.result":
 		return 118
-	case "gen_ai.tool.description":
+	case "gen_ai.tool.definitions":
 		return 119
-	case "gen_ai.tool.name":
+	case "gen_ai.tool.description":
 		return 120
-	case "gen_ai.tool.type":
+	case "gen_ai.tool.name":
 		return 121
-	case "gen_ai.usage.audio.cache_read.input_tokens":
+	case "gen_ai.tool.type":
 		return 122
-	case "gen_ai.usage.audio.input_tokens":
+	case "gen_ai.usage.audio.cache_read.input_tokens":
 		return 123
-	case "gen_ai.usage.audio.output_tokens":
+	case "gen_ai.usage.audio.input_tokens":
 		return 124
-	case "gen_ai.usage.cache_creation.input_tokens":
+	case "gen_ai.usage.audio.output_tokens":
 		return 125
-	case "gen_ai.usage.cache_read.input_tokens":
+	case "gen_ai.usage.cache_creation.input_tokens":
 		return 126
-	case "gen_ai.usage.cache_write.input_tokens":
+	case "gen_ai.usage.cache_read.input_tokens":
 		return 127
-	case "gen_ai.usage.completion_tokens":
+	case "gen_ai.usage.cache_write.input_tokens":
 		return 128
-	case "gen_ai.usage.image.cache_read.input_tokens":
+	case "gen_ai.usage.completion_tokens":
 		return 129
-	case "gen_ai.usage.image.input_tokens":
+	case "gen_ai.usage.image.cache_read.input_tokens":
 		return 130
-	case "gen_ai.usage.image.output_tokens":
+	case "gen_ai.usage.image.input_tokens":
 		return 131
-	case "gen_ai.usage.input_tokens":
+	case "gen_ai.usage.image.output_tokens":
 		return 132
-	case "gen_ai.usage.output_tokens":
+	case "gen_ai.usage.input_tokens":
 		return 133
-	case "gen_ai.usage.prompt_tokens":
+	case "gen_ai.usage.output_tokens":
 		return 134
-	case "gen_ai.usage.reasoning.output_tokens":
+	case "gen_ai.usage.prompt_tokens":
 		return 135
-	case "gen_ai.usage.text.cache_read.input_tokens":
+	case "gen_ai.usage.reasoning.output_tokens":
 		return 136
-	case "gen_ai.usage.text.input_tokens":
+	case "gen_ai.usage.text.cache_read.input_tokens":
 		return 137
-	case "gen_ai.usage.text.output_tokens":
+	case "gen_ai.usage.text.input_tokens":
 		return 138
-	case "gen_ai.workflow.name":
+	case "gen_ai.usage.text.output_tokens":
 		return 139
-	case "genai.attempt":
+	case "gen_ai.workflow.name":
 		return 140
-	case "genai.backend_type":
+	case "genai.attempt":
 		return 141
-	case "genai.causal_deps":
+	case "genai.backend_type":
 		return 142
-	case "genai.chunk.count":
+	case "genai.causal_deps":
 		return 143
-	case "genai.chunk.gap.max_ms":
+	case "genai.chunk.count":
 		return 144
-	case "genai.chunk.gap.p50_ms":
+	case "genai.chunk.gap.max_ms":
 		return 145
-	case "genai.chunk.gap.p95_ms":
+	case "genai.chunk.gap.p50_ms":
 		return 146
-	case "genai.chunk.output_count":
+	case "genai.chunk.gap.p95_ms":
 		return 147
-	case "genai.chunk.timeline":
+	case "genai.chunk.output_count":
 		return 148
-	case "genai.content_type":
+	case "genai.chunk.timeline":
 		return 149
-	case "genai.context.hash":
+	case "genai.content_type":
 		return 150
-	case "genai.decoding_strategy":
+	case "genai.context.hash":
 		return 151
-	case "genai.early_stop.reason":
+	case "genai.decoding_strategy":
 		return 152
-	case "genai.fault":
+	case "genai.early_stop.reason":
 		return 153
-	case "genai.first_visible_ms":
+	case "genai.fault":
 		return 154
-	case "genai.guardrail.label":
+	case "genai.first_visible_ms":
 		return 155
-	case "genai.guardrail.outcome":
+	case "genai.guardrail.label":
 		return 156
-	case "genai.guardrail.rule_id":
+	case "genai.guardrail.outcome":
 		return 157
-	case "genai.input_tokens":
+	case "genai.guardrail.rule_id":
 		return 158
-	case "genai.last_token_ms":
+	case "genai.input_tokens":
 		return 159
-	case "genai.max_tokens":
+	case "genai.last_token_ms":
 		return 160
-	case "genai.model_name":
+	case "genai.max_tokens":
 		return 161
-	case "genai.phase":
+	case "genai.model_name":
 		return 162
-	case "genai.postprocess.format_valid":
+	case "genai.phase":
 		return 163
-	case "genai.postprocess.rules_hit":
+	case "genai.postprocess.format_valid":
 		return 164
-	case "genai.prompt.chain":
+	case "genai.postprocess.rules_hit":
 		return 165
-	case "genai.prompt.entropy_bucket":
+	case "genai.preemption.count":
 		return 166
-	case "genai.prompt.hash":
+	case "genai.preemption.duration_ms":
 		return 167
-	case "genai.prompt.length_bucket":
+	case "genai.prompt.chain":
 		return 168
-	case "genai.prompt.placeholder_density":
+	case "genai.prompt.entropy_bucket":
 		return 169
-	case "genai.prompt.roles":
+	case "genai.prompt.hash":
 		return 170
-	case "genai.prompt.template_depth":
+	case "genai.prompt.length_bucket":
 		return 171
-	case "genai.prompt.version":
+	case "genai.prompt.placeholder_density":
 		return 172
-	case "genai.quantization":
+	case "genai.prompt.roles":
 		return 173
-	case "genai.rag.chunk_id":
+	case "genai.prompt.template_depth":
 		return 174
-	case "genai.ratelimit.wait_ms":
+	case "genai.prompt.version":
 		return 175
-	case "genai.refusal.reason":
+	case "genai.quantization":
 		return 176
-	case "genai.request_id":
+	case "genai.rag.chunk_id":
 		return 177
-	case "genai.retriever.hit_count":
+	case "genai.ratelimit.wait_ms":
 		return 178
-	case "genai.retriever.query_hash":
+	case "genai.refusal.reason":
 		return 179
-	case "genai.retriever.reranked":
+	case "genai.request_id":
 		return 180
-	case "genai.retriever.type":
+	case "genai.retriever.hit_count":
 		return 181
-	case "genai.root_cause":
+	case "genai.retriever.query_hash":
 		return 182
-	case "genai.signal.metadata":
+	case "genai.retriever.reranked":
 		return 183
-	case "genai.signal.source_model":
+	case "genai.retriever.type":
 		return 184
-	case "genai.signal.type":
+	case "genai.root_cause":
 		return 185
-	case "genai.signal.value":
+	case "genai.signal.metadata":
 		return 186
-	case "genai.slo.duration_deviation":
+	case "genai.signal.source_model":
 		return 187
-	case "genai.slo.id":
+	case "genai.signal.type":
 		return 188
-	case "genai.slo.violation_level":
+	case "genai.signal.value":
 		return 189
-	case "genai.span.role":
+	case "genai.slo.duration_deviation":
 		return 190
-	case "genai.stall.duration_ms":
+	case "genai.slo.id":
 		return 191
-	case "genai.step_id":
+	case "genai.slo.violation_level":
 		return 192
-	case "genai.stream.terminal":
+	case "genai.span.role":
 		return 193
-	case "genai.tenant.id":
+	case "genai.stall.count":
 		return 194
-	case "genai.tensor_shape":
+	case "genai.stall.duration_ms":
 		return 195
-	case "genai.timing.clamped":
+	case "genai.step_id":
 		return 196
-	case "genai.timing.source":
+	case "genai.stream.terminal":
 		return 197
-	case "genai.token.count":
+	case "genai.tenant.id":
 		return 198
-	case "genai.token.direction":
+	case "genai.tensor_shape":
 		return 199
-	case "genai.token.gap.max_ms":
+	case "genai.timing.clamped":
 		return 200
-	case "genai.token.gap.p50_ms":
+	case "genai.timing.source":
 		return 201
-	case "genai.token.gap.p95_ms":
+	case "genai.token.count":
 		return 202
-	case "genai.token.position":
+	case "genai.token.direction":
 		return 203
-	case "genai.token.throughput":
+	case "genai.token.gap.max_ms":
 		return 204
-	case "genai.token.timeline":
+	case "genai.token.gap.p50_ms":
 		return 205
-	case "genai.tokenizer.hash":
+	case "genai.token.gap.p95_ms":
 		return 206
-	case "genai.tool.status":
+	case "genai.token.position":
 		return 207
-	case "genai.trace.source":
+	case "genai.token.throughput":
 		return 208
-	case "genai.trace_flags":
+	case "genai.token.timeline":
 		return 209
-	case "genai.ttft.emit_ms":
+	case "genai.tokenizer.hash":
 		return 210
-	case "genai.ttft.prefill_ms":
+	case "genai.tool.status":
 		return 211
-	case "genai.ttft.queue_ms":
+	case "genai.trace.source":
 		return 212
-	case "genai.ttft.schedule_ms":
+	case "genai.trace_flags":
 		return 213
-	case "genai.ttft.tokenize_ms":
+	case "genai.ttft.emit_ms":
 		return 214
-	case "genai.ttft.unattributed_ms":
+	case "genai.ttft.load_ms":
 		return 215
-	case "genai.user.tier":
+	case "genai.ttft.preempted_ms":
 		return 216
-	case "gpu.device":
+	case "genai.ttft.prefill_ms":
 		return 217
-	case "gpu_type":
+	case "genai.ttft.queue_ms":
 		return 218
-	case "heap_used_ratio":
+	case "genai.ttft.schedule_ms":
 		return 219
-	case "http.method":
+	case "genai.ttft.tokenize_ms":
 		return 220
-	case "http.request.method":
+	case "genai.ttft.unattributed_ms":
 		return 221
-	case "http.response.status_code":
+	case "genai.user.tier":
 		return 222
-	case "http.route":
+	case "gpu.device":
 		return 223
-	case "http.status_code":
+	case "gpu_type":
 		return 224
-	case "hw.gpu.task":
+	case "heap_used_ratio":
 		return 225
-	case "hw.id":
+	case "http.method":
 		return 226
-	case "hw.model":
+	case "http.request.method":
 		return 227
-	case "hw.name":
+	case "http.response.status_code":
 		return 228
-	case "hw.type":
+	case "http.route":
 		return 229
-	case "hw.vendor":
+	case "http.status_code":
 		return 230
-	case "inference_id":
+	case "hw.gpu.task":
 		return 231
-	case "jsonrpc.protocol.version":
+	case "hw.id":
 		return 232
-	case "jsonrpc.request.id":
+	case "hw.model":
 		return 233
-	case "kernel_duration_ms":
+	case "hw.name":
 		return 234
-	case "kv_cache_hit_rate":
+	case "hw.type":
 		return 235
-	case "kv_cache_latency_ms":
+	case "hw.vendor":
 		return 236
-	case "llm.completion.tokens":
+	case "inference_id":
 		return 237
-	case "llm.model.name":
+	case "jsonrpc.protocol.version":
 		return 238
-	case "llm.prompt.tokens":
+	case "jsonrpc.request.id":
 		return 239
-	case "llm.queue_wait_ms":
+	case "kernel_duration_ms":
 		return 240
-	case "llm.request.model":
+	case "kv_cache_hit_rate":
 		return 241
-	case "llm.request.temperature":
+	case "kv_cache_latency_ms":
 		return 242
-	case "llm.ttft_ms":
+	case "llm.completion.tokens":
 		return 243
-	case "max_memory_reserved":
+	case "llm.model.name":
 		return 244
-	case "mcp.method.name":
+	case "llm.prompt.tokens":
 		return 245
-	case "mcp.protocol.version":
+	case "llm.queue_wait_ms":
 		return 246
-	case "mcp.resource.uri":
+	case "llm.request.model":
 		return 247
-	case "mcp.session.id":
+	case "llm.request.temperature":
 		return 248
-	case "memory_allocated":
+	case "llm.ttft_ms":
 		return 249
-	case "metadata":
+	case "max_memory_reserved":
 		return 250
-	case "model-version":
+	case "mcp.method.name":
 		return 251
-	case "model.name":
+	case "mcp.protocol.version":
 		return 252
-	case "model.version":
+	case "mcp.resource.uri":
 		return 253
-	case "model_name":
+	case "mcp.session.id":
 		return 254
-	case "native_alloc_rate":
+	case "memory_allocated":
 		return 255
-	case "network.protocol.name":
+	case "metadata":
 		return 256
-	case "network.protocol.version":
+	case "model-version":
 		return 257
-	case "network.transport":
+	case "model.name":
 		return 258
-	case "openai.api.type":
+	case "model.version":
 		return 259
-	case "openai.request.service_tier":
+	case "model_name":
 		return 260
-	case "openai.response.service_tier":
+	case "native_alloc_rate":
 		return 261
-	case "openai.response.system_fingerprint":
+	case "network.protocol.name":
 		return 262
-	case "output.token_count":
+	case "network.protocol.version":
 		return 263
-	case "phase":
+	case "network.transport":
 		return 264
-	case "prefill.duration_ms":
+	case "openai.api.type":
 		return 265
-	case "process.executable.name":
+	case "openai.request.service_tier":
 		return 266
-	case "process.executable.path":
+	case "openai.response.service_tier":
 		return 267
-	case "process.exit.code":
+	case "openai.response.system_fingerprint":
 		return 268
-	case "prompt":
+	case "output.token_count":
 		return 269
-	case "prompt.hash":
+	case "phase":
 		return 270
-	case "prompt_chain":
+	case "prefill.duration_ms":
 		return 271
-	case "prompt_length_bucket":
+	case "process.executable.name":
 		return 272
-	case "quantization_type":
+	case "process.executable.path":
 		return 273
-	case "request.batch_size":
+	case "process.exit.code":
 		return 274
-	case "request.id":
+	case "prompt":
 		return 275
-	case "request_id":
+	case "prompt.hash":
 		return 276
-	case "reserved":
+	case "prompt_chain":
 		return 277
-	case "retriever.hit_count":
+	case "prompt_length_bucket":
 		return 278
-	case "retriever.top_k":
+	case "quantization_type":
 		return 279
-	case "retriever.type":
+	case "request.batch_size":
 		return 280
-	case "rpc.response.status_code":
+	case "request.id":
 		return 281
-	case "server.address":
+	case "request_id":
 		return 282
-	case "server.port":
+	case "reserved":
 		return 283
-	case "service.name":
+	case "retriever.hit_count":
 		return 284
-	case "service.version":
+	case "retriever.top_k":
 		return 285
-	case "session.id":
+	case "retriever.type":
 		return 286
-	case "signal_type":
+	case "rpc.response.status_code":
 		return 287
-	case "slo_id":
+	case "server.address":
 		return 288
-	case "source_model":
+	case "server.port":
 		return 289
-	case "span_duration_variance":
+	case "service.name":
 		return 290
-	case "step_id":
+	case "service.version":
 		return 291
-	case "stop_reason":
+	case "session.id":
 		return 292
-	case "time_to_first_token":
+	case "signal_type":
 		return 293
-	case "token.count":
+	case "slo_id":
 		return 294
-	case "token_seq_pos":
+	case "source_model":
 		return 295
-	case "token_throughput":
+	case "span_duration_variance":
 		return 296
-	case "tokenizer-hash":
+	case "step_id":
 		return 297
-	case "tokenizer_wait_ms":
+	case "stop_reason":
 		return 298
-	case "user.id":
+	case "time_to_first_token":
 		return 299
-	case "user_tier":
+	case "token.count":
 		return 300
-	case "value":
+	case "token_seq_pos":
 		return 301
-	case "violation_level":
+	case "token_throughput":
 		return 302
+	case "tokenizer-hash":
+		return 303
+	case "tokenizer_wait_ms":
+		return 304
+	case "user.id":
+		return 305
+	case "user_tier":
+		return 306
+	case "value":
+		return 307
+	case "violation_level":
+		return 308
 	}
 	return family(key)
 }
@@ -1227,86 +1246,89 @@ var spans = [...]Span{
 	{Type: "mcp.client", Kind: trace.SpanKindClient, Names: []string{"{mcp.method.name} {target}", "{mcp.method.name}"}, Role: "mcp", Brief: "one MCP request or notification as its sender sees it", Stability: "development", Unseen: []string{"type"}, Attributes: requirements31},
 	{Type: "mcp.server", Kind: trace.SpanKindServer, Names: []string{"{mcp.method.name} {target}", "{mcp.method.name}"}, Role: "mcp", Brief: "one MCP request or notification as its receiver sees it", Stability: "development", Unseen: []string{"type"}, Attributes: requirements32},
 	{Type: "model.forward", Kind: trace.SpanKindInternal, Role: "forward", Brief: "one forward pass", Attributes: requirements29},
-	{Type: "openai.fetch_response.client", Kind: trace.SpanKindClient, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"fetch_response"}, Role: "inference", Refines: "gen_ai.fetch_response.client", Brief: "fetching of a response stored at OpenAI", Stability: "development", Unseen: []string{"type"}, Attributes: requirements33},
-	{Type: "openai.gen_ai.client.inference", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Refines: "gen_ai.client.inference", Brief: "an inference call to OpenAI or a server that speaks its API", Stability: "development", Unseen: []string{"type"}, Attributes: requirements34},
+	{Type: "model.load", Kind: trace.SpanKindInternal, Role: "load", Brief: "the model is brought into memory for the request", Attributes: requirements33},
+	{Type: "openai.fetch_response.client", Kind: trace.SpanKindClient, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"fetch_response"}, Role: "inference", Refines: "gen_ai.fetch_response.client", Brief: "fetching of a response stored at OpenAI", Stability: "development", Unseen: []string{"type"}, Attributes: requirements34},
+	{Type: "openai.gen_ai.client.inference", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Refines: "gen_ai.client.inference", Brief: "an inference call to OpenAI or a server that speaks its API", Stability: "development", Unseen: []string{"type"}, Attributes: requirements35},
 	{Type: "prefill.process", Kind: trace.SpanKindInternal, Role: "prefill", Brief: "forward passes over the prompt", AliasOf: "inference.prefill", Attributes: requirements26},
-	{Type: "prompt.render", Kind: trace.SpanKindInternal, Role: "template", Brief: "a prompt template is filled", Attributes: requirements35},
-	{Type: "queue.wait", Kind: trace.SpanKindInternal, Role: "queue", Brief: "the request waits for the scheduler", Attributes: requirements36},
-	{Type: "rag.rerank", Kind: trace.SpanKindInternal, Role: "rerank", Brief: "documents found are put into a new order", Attributes: requirements37},
+	{Type: "prompt.render", Kind: trace.SpanKindInternal, Role: "template", Brief: "a prompt template is filled", Attributes: requirements36},
+	{Type: "queue.wait", Kind: trace.SpanKindInternal, Role: "queue", Brief: "the request waits for the scheduler", Attributes: requirements37},
+	{Type: "rag.rerank", Kind: trace.SpanKindInternal, Role: "rerank", Brief: "documents found are put into a new order", Attributes: requirements38},
 	{Type: "rag.retrieve", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, AliasOf: "gen_ai.retrieval", Attributes: requirements23},
 	{Type: "retriever.query", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, AliasOf: "gen_ai.retrieval", Attributes: requirements23},
 	{Type: "scheduler.dispatch", Kind: trace.SpanKindInternal, Role: "schedule", Brief: "the scheduler places the request", Attributes: requirements5},
-	{Type: "scheduler.wait", Kind: trace.SpanKindInternal, Role: "queue", Brief: "the request waits for the scheduler", AliasOf: "queue.wait", Attributes: requirements36},
-	{Type: "tokenizer.encode", Kind: trace.SpanKindInternal, Role: "tokenize", Brief: "the prompt becomes tokens", Attributes: requirements38},
+	{Type: "scheduler.wait", Kind: trace.SpanKindInternal, Role: "queue", Brief: "the request waits for the scheduler", AliasOf: "queue.wait", Attributes: requirements37},
+	{Type: "tokenizer.encode", Kind: trace.SpanKindInternal, Role: "tokenize", Brief: "the prompt becomes tokens", Attributes: requirements39},
 	{Type: "vllm.generate", Kind: trace.SpanKindInternal, Role: "inference", Brief: "one request in the engine", AliasOf: "inference.generate", Attributes: requirements25},
 }
 
 var metrics = [...]Metric{
-	{Name: "Token/s", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", AliasOf: "genai.token.rate", Factor: 1, Attributes: requirements39},
-	{Name: "aiLatency", Instrument: "histogram", Type: "double", Unit: "us", Brief: "duration of one model call as its caller sees it", AliasOf: "gen_ai.client.inference.duration", Factor: 1e-06, Attributes: requirements40},
-	{Name: "gen_ai.client.embeddings.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one embeddings call as its caller sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Unseen: []string{"buckets"}, Attributes: requirements41},
-	{Name: "gen_ai.client.inference.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one model call as its caller sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements40},
-	{Name: "gen_ai.client.inference.operation.input_tokens", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens of the prompt of one call", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Attributes: requirements40},
-	{Name: "gen_ai.client.inference.operation.output_tokens", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens generated by one call", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Attributes: requirements40},
-	{Name: "gen_ai.client.inference.time_per_output_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "time between two consecutive chunks of a streamed response, one value for each chunk after the first", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Streaming: true, Attributes: requirements42},
-	{Name: "gen_ai.client.inference.time_to_first_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "request sent → first chunk of a streamed response", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Streaming: true, Attributes: requirements42},
-	{Name: "gen_ai.client.inference.usage.cache_read.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "prompt tokens served from the provider's cache", Stability: "development", Attributes: requirements43},
-	{Name: "gen_ai.client.inference.usage.cache_write.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "prompt tokens written to the provider's cache", Stability: "development", Attributes: requirements43},
-	{Name: "gen_ai.client.inference.usage.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens of the prompts, by what they stand for; a call without usage adds 0 under unknown", Stability: "development", Attributes: requirements43},
-	{Name: "gen_ai.client.inference.usage.output_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens generated, by what they stand for; a call without usage adds 0 under unknown", Stability: "development", Attributes: requirements43},
-	{Name: "gen_ai.client.inference.usage.reasoning.output_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "generated tokens spent on reasoning", Stability: "development", Attributes: requirements43},
-	{Name: "gen_ai.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one GenAI operation as its caller sees it; operations with a metric of their own are not counted here", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements44},
-	{Name: "gen_ai.client.operation.time_per_output_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "time between two consecutive chunks, under the older name", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.client.inference.time_per_output_chunk", Attributes: requirements42},
-	{Name: "gen_ai.client.operation.time_to_first_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "request sent → first chunk, under the older name", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.client.inference.time_to_first_chunk", Attributes: requirements42},
-	{Name: "gen_ai.client.token.usage", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens of one call, by gen_ai.token.type", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Deprecated: "split into counters and histograms by direction: gen_ai.client.inference.usage.* and gen_ai.client.inference.operation.*", Attributes: requirements45},
-	{Name: "gen_ai.execute_tool.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one call of a tool", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements46},
-	{Name: "gen_ai.invoke_agent.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of an agent or a workflow in this process", Stability: "development", Buckets: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}, Unseen: []string{"attributes"}, Attributes: requirements47},
-	{Name: "gen_ai.invoke_agent.inference_calls", Instrument: "histogram", Type: "int", Unit: "{inference_call}", Brief: "model calls during one run of an agent", Stability: "development", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}, Attributes: requirements48},
-	{Name: "gen_ai.invoke_agent.tool_calls", Instrument: "histogram", Type: "int", Unit: "{tool_call}", Brief: "tool calls during one run of an agent", Stability: "development", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}, Attributes: requirements48},
-	{Name: "gen_ai.invoke_workflow.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of a workflow", Stability: "development", Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}, Factor: 1, Deprecated: "a workflow run is measured like a run of an agent", Replacement: "gen_ai.invoke_agent.duration", Attributes: requirements49},
-	{Name: "gen_ai.retrieval.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one search in a data source", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Unseen: []string{"buckets", "attributes"}, Attributes: requirements50},
-	{Name: "gen_ai.server.request.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one request in the process that runs the model, from arrival to the last byte", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements41},
-	{Name: "gen_ai.server.time_per_output_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "(last token − first token) / (tokens − 1) of one successful request", Stability: "development", Buckets: []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5}, Attributes: requirements42},
-	{Name: "gen_ai.server.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, in the process that runs the model", Stability: "development", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements42},
-	{Name: "gen_ai.workflow.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of a workflow, under the oldest name", Stability: "development", Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.invoke_agent.duration", Attributes: requirements49},
-	{Name: "genai.active_requests", Instrument: "updowncounter", Type: "int", Unit: "{request}", Brief: "requests under way", Attributes: requirements51},
-	{Name: "genai.batch.size", Instrument: "histogram", Type: "int", Unit: "{request}", Brief: "requests that share one batch", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, Attributes: requirements52},
-	{Name: "genai.decode.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "decode starts → decode ends", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements39},
-	{Name: "genai.evaluations", Instrument: "counter", Type: "int", Unit: "{evaluation}", Brief: "judgements about outputs", Attributes: requirements53},
-	{Name: "genai.guardrail.decisions", Instrument: "counter", Type: "int", Unit: "{decision}", Brief: "decisions of safety checks", Attributes: requirements54},
-	{Name: "genai.kv_cache.hit_ratio", Instrument: "histogram", Type: "double", Unit: "1", Brief: "share of the prompt that was found in the KV cache, from 0 to 1", Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}, Attributes: requirements39},
-	{Name: "genai.prefill.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "first forward pass over the prompt starts → its last one ends", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements39},
-	{Name: "genai.queue.wait", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival or enqueue → taken by the scheduler", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements39},
-	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements55},
-	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements56},
-	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements57},
-	{Name: "genai.token.rate", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", Buckets: []float64{1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000}, Attributes: requirements39},
-	{Name: "genai.token.stalls", Instrument: "counter", Type: "int", Unit: "{stall}", Brief: "pauses between two tokens that were longer than the stall threshold", Attributes: requirements39},
-	{Name: "genai.tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens read and generated in the process that runs the model", Attributes: requirements58},
-	{Name: "mcp.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its sender sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements59},
-	{Name: "mcp.client.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the client sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements60},
-	{Name: "mcp.server.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its receiver sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements61},
-	{Name: "mcp.server.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the server sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements62},
+	{Name: "Token/s", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", AliasOf: "genai.token.rate", Factor: 1, Attributes: requirements40},
+	{Name: "aiLatency", Instrument: "histogram", Type: "double", Unit: "us", Brief: "duration of one model call as its caller sees it", AliasOf: "gen_ai.client.inference.duration", Factor: 1e-06, Attributes: requirements41},
+	{Name: "gen_ai.client.embeddings.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one embeddings call as its caller sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Unseen: []string{"buckets"}, Attributes: requirements42},
+	{Name: "gen_ai.client.inference.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one model call as its caller sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements41},
+	{Name: "gen_ai.client.inference.operation.input_tokens", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens of the prompt of one call", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Attributes: requirements41},
+	{Name: "gen_ai.client.inference.operation.output_tokens", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens generated by one call", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Attributes: requirements41},
+	{Name: "gen_ai.client.inference.time_per_output_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "time between two consecutive chunks of a streamed response, one value for each chunk after the first", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Streaming: true, Attributes: requirements43},
+	{Name: "gen_ai.client.inference.time_to_first_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "request sent → first chunk of a streamed response", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Streaming: true, Attributes: requirements43},
+	{Name: "gen_ai.client.inference.usage.cache_read.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "prompt tokens served from the provider's cache", Stability: "development", Attributes: requirements44},
+	{Name: "gen_ai.client.inference.usage.cache_write.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "prompt tokens written to the provider's cache", Stability: "development", Attributes: requirements44},
+	{Name: "gen_ai.client.inference.usage.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens of the prompts, by what they stand for; a call without usage adds 0 under unknown", Stability: "development", Attributes: requirements44},
+	{Name: "gen_ai.client.inference.usage.output_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens generated, by what they stand for; a call without usage adds 0 under unknown", Stability: "development", Attributes: requirements44},
+	{Name: "gen_ai.client.inference.usage.reasoning.output_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "generated tokens spent on reasoning", Stability: "development", Attributes: requirements44},
+	{Name: "gen_ai.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one GenAI operation as its caller sees it; operations with a metric of their own are not counted here", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements45},
+	{Name: "gen_ai.client.operation.time_per_output_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "time between two consecutive chunks, under the older name", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.client.inference.time_per_output_chunk", Attributes: requirements43},
+	{Name: "gen_ai.client.operation.time_to_first_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "request sent → first chunk, under the older name", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.client.inference.time_to_first_chunk", Attributes: requirements43},
+	{Name: "gen_ai.client.token.usage", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens of one call, by gen_ai.token.type", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Deprecated: "split into counters and histograms by direction: gen_ai.client.inference.usage.* and gen_ai.client.inference.operation.*", Attributes: requirements46},
+	{Name: "gen_ai.execute_tool.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one call of a tool", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements47},
+	{Name: "gen_ai.invoke_agent.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of an agent or a workflow in this process", Stability: "development", Buckets: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}, Unseen: []string{"attributes"}, Attributes: requirements48},
+	{Name: "gen_ai.invoke_agent.inference_calls", Instrument: "histogram", Type: "int", Unit: "{inference_call}", Brief: "model calls during one run of an agent", Stability: "development", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}, Attributes: requirements49},
+	{Name: "gen_ai.invoke_agent.tool_calls", Instrument: "histogram", Type: "int", Unit: "{tool_call}", Brief: "tool calls during one run of an agent", Stability: "development", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}, Attributes: requirements49},
+	{Name: "gen_ai.invoke_workflow.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of a workflow", Stability: "development", Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}, Factor: 1, Deprecated: "a workflow run is measured like a run of an agent", Replacement: "gen_ai.invoke_agent.duration", Attributes: requirements50},
+	{Name: "gen_ai.retrieval.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one search in a data source", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Unseen: []string{"buckets", "attributes"}, Attributes: requirements51},
+	{Name: "gen_ai.server.request.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one request in the process that runs the model, from arrival to the last byte", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements42},
+	{Name: "gen_ai.server.time_per_output_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "(last token − first token) / (tokens − 1) of one successful request", Stability: "development", Buckets: []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5}, Attributes: requirements43},
+	{Name: "gen_ai.server.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, in the process that runs the model", Stability: "development", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements43},
+	{Name: "gen_ai.workflow.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of a workflow, under the oldest name", Stability: "development", Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.invoke_agent.duration", Attributes: requirements50},
+	{Name: "genai.active_requests", Instrument: "updowncounter", Type: "int", Unit: "{request}", Brief: "requests under way", Attributes: requirements52},
+	{Name: "genai.batch.size", Instrument: "histogram", Type: "int", Unit: "{request}", Brief: "requests that share one batch", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, Attributes: requirements53},
+	{Name: "genai.decode.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "decode starts → decode ends", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements40},
+	{Name: "genai.evaluations", Instrument: "counter", Type: "int", Unit: "{evaluation}", Brief: "judgements about outputs", Attributes: requirements54},
+	{Name: "genai.guardrail.decisions", Instrument: "counter", Type: "int", Unit: "{decision}", Brief: "decisions of safety checks", Attributes: requirements55},
+	{Name: "genai.kv_cache.hit_ratio", Instrument: "histogram", Type: "double", Unit: "1", Brief: "share of the prompt that was found in the KV cache, from 0 to 1", Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}, Attributes: requirements40},
+	{Name: "genai.prefill.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "first forward pass over the prompt starts → its last one ends", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements40},
+	{Name: "genai.queue.wait", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival or enqueue → taken by the scheduler", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements40},
+	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements56},
+	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements57},
+	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements58},
+	{Name: "genai.token.rate", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", Buckets: []float64{1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000}, Attributes: requirements40},
+	{Name: "genai.token.stalls", Instrument: "counter", Type: "int", Unit: "{stall}", Brief: "pauses between two tokens that were longer than the stall threshold", Attributes: requirements40},
+	{Name: "genai.tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens read and generated in the process that runs the model", Attributes: requirements59},
+	{Name: "mcp.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its sender sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements60},
+	{Name: "mcp.client.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the client sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements61},
+	{Name: "mcp.server.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its receiver sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements62},
+	{Name: "mcp.server.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the server sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements63},
 }
 
 var events = [...]Event{
-	{Name: "content_blocked", Brief: "a safety rule held back what was generated; carries genai.guardrail.rule_id", Attributes: requirements63},
-	{Name: "early_stop", Brief: "generation stopped before its natural end; carries genai.early_stop.reason", Attributes: requirements64},
-	{Name: "first_token", Brief: "the first generated output left for the stream; carries llm.ttft_ms", Attributes: requirements65},
+	{Name: "content_blocked", Brief: "a safety rule held back what was generated; carries genai.guardrail.rule_id", Attributes: requirements64},
+	{Name: "early_stop", Brief: "generation stopped before its natural end; carries genai.early_stop.reason", Attributes: requirements65},
+	{Name: "first_token", Brief: "the first generated output left for the stream; carries llm.ttft_ms", Attributes: requirements66},
 	{Name: "gen_ai.assistant.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.choice", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.output.messages"},
-	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements66},
+	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements67},
 	{Name: "gen_ai.client.inference.operation.details", Log: true, Level: "opt_in", Severity: 5, Brief: "everything about one model call, content included where it is wanted, apart from the span", Stability: "development", Attributes: requirements7},
-	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements67},
-	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements68},
-	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements66},
+	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements68},
+	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements69},
+	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements67},
 	{Name: "gen_ai.system.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.system_instructions"},
 	{Name: "gen_ai.tool.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.user.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
-	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements69},
-	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements70},
-	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements65},
-	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold; carries genai.stall.duration_ms", Attributes: requirements71},
+	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements70},
+	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements71},
+	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements72},
+	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements73},
+	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements66},
+	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements74},
 }
 
 var requirements0 = []Requirement{
@@ -1477,6 +1499,8 @@ var requirements5 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "ai.batch.size", Level: "recommended"},
 	{Key: "genai.step_id", Level: "recommended"},
+	{Key: "genai.timing.source", Level: "recommended"},
+	{Key: "genai.timing.clamped", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
@@ -1786,6 +1810,7 @@ var requirements24 = []Requirement{
 	{Key: "genai.token.gap.p50_ms", Level: "recommended"},
 	{Key: "genai.token.gap.p95_ms", Level: "recommended"},
 	{Key: "genai.token.gap.max_ms", Level: "recommended"},
+	{Key: "genai.stall.count", Level: "recommended"},
 	{Key: "ai.decode.duration_ms", Level: "recommended"},
 	{Key: "ai.batch.size", Level: "recommended"},
 	{Key: "genai.timing.source", Level: "recommended"},
@@ -1808,6 +1833,8 @@ var requirements25 = []Requirement{
 	{Key: "llm.ttft_ms", Level: "conditional", If: "output was generated", When: Condition{{Op: Known}}},
 	{Key: "llm.queue_wait_ms", Level: "recommended"},
 	{Key: "ai.first_token.duration_ms", Level: "recommended"},
+	{Key: "genai.first_visible_ms", Level: "recommended"},
+	{Key: "ai.load.duration_ms", Level: "recommended"},
 	{Key: "ai.prefill.duration_ms", Level: "recommended"},
 	{Key: "ai.decode.duration_ms", Level: "recommended"},
 	{Key: "ai.tokens.input", Level: "conditional", If: "the count is known", When: Condition{{Op: Known}}},
@@ -1815,11 +1842,15 @@ var requirements25 = []Requirement{
 	{Key: "ai.tokens.cached", Level: "recommended"},
 	{Key: "genai.last_token_ms", Level: "recommended"},
 	{Key: "genai.ttft.queue_ms", Level: "recommended"},
+	{Key: "genai.ttft.load_ms", Level: "recommended"},
 	{Key: "genai.ttft.tokenize_ms", Level: "recommended"},
 	{Key: "genai.ttft.schedule_ms", Level: "recommended"},
 	{Key: "genai.ttft.prefill_ms", Level: "recommended"},
 	{Key: "genai.ttft.emit_ms", Level: "recommended"},
+	{Key: "genai.ttft.preempted_ms", Level: "recommended"},
 	{Key: "genai.ttft.unattributed_ms", Level: "recommended"},
+	{Key: "genai.preemption.count", Level: "recommended"},
+	{Key: "genai.preemption.duration_ms", Level: "recommended"},
 	{Key: "genai.decoding_strategy", Level: "recommended"},
 	{Key: "genai.backend_type", Level: "recommended"},
 	{Key: "ai.gpu.device_id", Level: "recommended"},
@@ -1853,6 +1884,7 @@ var requirements27 = []Requirement{
 
 var requirements28 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
+	{Key: "gen_ai.request.model", Level: "recommended"},
 	{Key: "ai.batch.size", Level: "required"},
 	{Key: "ai.batch.avg_latency_ms", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1916,6 +1948,14 @@ var requirements32 = []Requirement{
 }
 
 var requirements33 = []Requirement{
+	{Key: "genai.span.role", Level: "required", Sampling: true},
+	{Key: "ai.load.duration_ms", Level: "recommended"},
+	{Key: "genai.timing.source", Level: "recommended"},
+	{Key: "genai.timing.clamped", Level: "recommended"},
+	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
+}
+
+var requirements34 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.provider.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.response.id", Level: "required"},
@@ -1933,7 +1973,7 @@ var requirements33 = []Requirement{
 	{Key: "openai.api.type", Level: "recommended"},
 }
 
-var requirements34 = []Requirement{
+var requirements35 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.provider.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1986,7 +2026,7 @@ var requirements34 = []Requirement{
 	{Key: "openai.response.system_fingerprint", Level: "recommended"},
 }
 
-var requirements35 = []Requirement{
+var requirements36 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "genai.prompt.version", Level: "recommended"},
 	{Key: "genai.prompt.hash", Level: "recommended"},
@@ -1995,28 +2035,32 @@ var requirements35 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements36 = []Requirement{
+var requirements37 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "llm.queue_wait_ms", Level: "recommended"},
 	{Key: "genai.request_id", Level: "recommended"},
+	{Key: "genai.timing.source", Level: "recommended"},
+	{Key: "genai.timing.clamped", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements37 = []Requirement{
+var requirements38 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 	{Key: "genai.retriever.hit_count", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements38 = []Requirement{
+var requirements39 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "ai.tokens.input", Level: "recommended"},
 	{Key: "genai.tokenizer.hash", Level: "recommended"},
+	{Key: "genai.timing.source", Level: "recommended"},
+	{Key: "genai.timing.clamped", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements39 = []Requirement{
+var requirements40 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
@@ -2027,7 +2071,7 @@ var requirements39 = []Requirement{
 	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
-var requirements40 = []Requirement{
+var requirements41 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.provider.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -2039,7 +2083,7 @@ var requirements40 = []Requirement{
 	{Key: "openai.response.system_fingerprint", Level: "recommended", If: "the provider is OpenAI or speaks its API", When: Condition{{Op: Equal, Key: "gen_ai.provider.name", Values: []string{"openai"}}}},
 }
 
-var requirements41 = []Requirement{
+var requirements42 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.provider.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -2049,7 +2093,7 @@ var requirements41 = []Requirement{
 	{Key: "server.address", Level: "recommended"},
 }
 
-var requirements42 = []Requirement{
+var requirements43 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.provider.name", Level: "required"},
 	{Key: "gen_ai.request.model", Level: "conditional", If: "it is known", When: Condition{{Op: Known}}},
@@ -2058,7 +2102,7 @@ var requirements42 = []Requirement{
 	{Key: "server.address", Level: "recommended"},
 }
 
-var requirements43 = []Requirement{
+var requirements44 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.provider.name", Level: "required"},
 	{Key: "gen_ai.token.modality", Level: "required"},
@@ -2070,7 +2114,7 @@ var requirements43 = []Requirement{
 	{Key: "openai.response.system_fingerprint", Level: "recommended", If: "the provider is OpenAI or speaks its API", When: Condition{{Op: Equal, Key: "gen_ai.provider.name", Values: []string{"openai"}}}},
 }
 
-var requirements44 = []Requirement{
+var requirements45 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.provider.name", Level: "conditional", If: "a provider is called", When: Condition{{Op: Known}}},
@@ -2082,7 +2126,7 @@ var requirements44 = []Requirement{
 	{Key: "openai.response.system_fingerprint", Level: "recommended", If: "the provider is OpenAI or speaks its API", When: Condition{{Op: Equal, Key: "gen_ai.provider.name", Values: []string{"openai"}}}},
 }
 
-var requirements45 = []Requirement{
+var requirements46 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.provider.name", Level: "required"},
 	{Key: "gen_ai.token.type", Level: "required"},
@@ -2092,30 +2136,30 @@ var requirements45 = []Requirement{
 	{Key: "server.address", Level: "recommended"},
 }
 
-var requirements46 = []Requirement{
+var requirements47 = []Requirement{
 	{Key: "gen_ai.tool.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.agent.name", Level: "conditional", If: "it applies", When: Condition{{Op: Known}}},
 	{Key: "gen_ai.tool.type", Level: "recommended", If: "it is known", When: Condition{{Op: Known}}},
 }
 
-var requirements47 = []Requirement{
+var requirements48 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.agent.name", Level: "conditional", If: "it is known", When: Condition{{Op: Known}}},
 	{Key: "gen_ai.request.model", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 }
 
-var requirements48 = []Requirement{
+var requirements49 = []Requirement{
 	{Key: "gen_ai.agent.name", Level: "recommended"},
 }
 
-var requirements49 = []Requirement{
+var requirements50 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.workflow.name", Level: "conditional", If: "it is known", When: Condition{{Op: Known}}},
 }
 
-var requirements50 = []Requirement{
+var requirements51 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2123,43 +2167,43 @@ var requirements50 = []Requirement{
 	{Key: "gen_ai.data_source.id", Level: "recommended"},
 }
 
-var requirements51 = []Requirement{
+var requirements52 = []Requirement{
 	{Key: "genai.span.role", Level: "recommended"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
-var requirements52 = []Requirement{
+var requirements53 = []Requirement{
 	{Key: "gen_ai.request.model", Level: "recommended"},
 	{Key: "ai.model.version", Level: "opt_in"},
 	{Key: "genai.quantization", Level: "opt_in"},
 	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
-var requirements53 = []Requirement{
+var requirements54 = []Requirement{
 	{Key: "gen_ai.evaluation.name", Level: "required"},
 	{Key: "gen_ai.evaluation.score.label", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
-var requirements54 = []Requirement{
+var requirements55 = []Requirement{
 	{Key: "genai.guardrail.outcome", Level: "required"},
 	{Key: "genai.guardrail.rule_id", Level: "recommended"},
 	{Key: "genai.guardrail.label", Level: "recommended"},
 }
 
-var requirements55 = []Requirement{
+var requirements56 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.source_model", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
-var requirements56 = []Requirement{
+var requirements57 = []Requirement{
 	{Key: "genai.fault", Level: "required"},
 }
 
-var requirements57 = []Requirement{
+var requirements58 = []Requirement{
 	{Key: "genai.span.role", Level: "recommended"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2172,7 +2216,7 @@ var requirements57 = []Requirement{
 	{Key: "genai.prompt.length_bucket", Level: "opt_in"},
 }
 
-var requirements58 = []Requirement{
+var requirements59 = []Requirement{
 	{Key: "genai.token.direction", Level: "required"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2184,7 +2228,7 @@ var requirements58 = []Requirement{
 	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
-var requirements59 = []Requirement{
+var requirements60 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -2199,20 +2243,20 @@ var requirements59 = []Requirement{
 	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
 	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
 	{Key: "mcp.resource.uri", Level: "opt_in"},
-}
-
-var requirements60 = []Requirement{
-	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
-	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
-	{Key: "mcp.protocol.version", Level: "recommended"},
-	{Key: "network.protocol.name", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "network.protocol.version", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "network.transport", Level: "recommended"},
-	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
 }
 
 var requirements61 = []Requirement{
+	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
+	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
+	{Key: "mcp.protocol.version", Level: "recommended"},
+	{Key: "network.protocol.name", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "network.protocol.version", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "network.transport", Level: "recommended"},
+	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
+}
+
+var requirements62 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -2227,7 +2271,7 @@ var requirements61 = []Requirement{
 	{Key: "mcp.resource.uri", Level: "opt_in"},
 }
 
-var requirements62 = []Requirement{
+var requirements63 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
 	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
 	{Key: "mcp.protocol.version", Level: "recommended"},
@@ -2236,32 +2280,32 @@ var requirements62 = []Requirement{
 	{Key: "network.transport", Level: "recommended"},
 }
 
-var requirements63 = []Requirement{
+var requirements64 = []Requirement{
 	{Key: "genai.guardrail.rule_id", Level: "required"},
 	{Key: "genai.guardrail.label", Level: "recommended"},
 }
 
-var requirements64 = []Requirement{
+var requirements65 = []Requirement{
 	{Key: "genai.early_stop.reason", Level: "required"},
 }
 
-var requirements65 = []Requirement{
+var requirements66 = []Requirement{
 	{Key: "llm.ttft_ms", Level: "required"},
 }
 
-var requirements66 = []Requirement{
-	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
-	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
-	{Key: "exception.stacktrace", Level: "recommended"},
-}
-
 var requirements67 = []Requirement{
-	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
 	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
+	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
 	{Key: "exception.stacktrace", Level: "recommended"},
 }
 
 var requirements68 = []Requirement{
+	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
+	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
+	{Key: "exception.stacktrace", Level: "recommended"},
+}
+
+var requirements69 = []Requirement{
 	{Key: "gen_ai.evaluation.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.evaluation.score.label", Level: "conditional", If: "it applies", When: Condition{{Op: Known}}},
@@ -2270,7 +2314,7 @@ var requirements68 = []Requirement{
 	{Key: "gen_ai.response.id", Level: "recommended", If: "it is known", When: Condition{{Op: Known}}},
 }
 
-var requirements69 = []Requirement{
+var requirements70 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.value", Level: "required"},
 	{Key: "genai.signal.source_model", Level: "recommended"},
@@ -2278,11 +2322,20 @@ var requirements69 = []Requirement{
 	{Key: "genai.signal.metadata", Level: "opt_in"},
 }
 
-var requirements70 = []Requirement{
+var requirements71 = []Requirement{
 	{Key: "genai.phase", Level: "required"},
 }
 
-var requirements71 = []Requirement{
+var requirements72 = []Requirement{
+	{Key: "genai.preemption.duration_ms", Level: "required"},
+	{Key: "genai.token.count", Level: "recommended"},
+}
+
+var requirements73 = []Requirement{
+	{Key: "genai.token.position", Level: "required"},
+}
+
+var requirements74 = []Requirement{
 	{Key: "genai.stall.duration_ms", Level: "required"},
 	{Key: "genai.token.position", Level: "recommended"},
 }
