@@ -21,8 +21,9 @@ const (
 
 const ruleNeverEnded = "topology.never_ended"
 
-// check holds what was recorded against the contract; no kinds are everything.
-func (o *Observer) check(t TB, kinds []string) {
+// check holds what was recorded against the contract, and asks that requests of
+// these kinds have happened, or all that the contract speaks of.
+func (o *Observer) check(t TB, kinds []string, all bool) {
 	t.Helper()
 	got := o.Capture(t)
 	if got.Dropped > 0 {
@@ -38,7 +39,7 @@ func (o *Observer) check(t TB, kinds []string) {
 		return
 	}
 	opts := o.options()
-	if len(kinds) > 0 {
+	if !all {
 		opts = append(opts, contract.WithRequests(kinds...))
 	}
 	report := o.contract.Check(got, opts...)
@@ -135,7 +136,7 @@ func (o *Observer) acceptance(findings []contract.Finding) string {
 		if f.Key != "" {
 			fmt.Fprintf(&b, "    key: %s\n", scalar(f.Key))
 		}
-		b.WriteString("    reason: \"\" # why, and perhaps until: 2027-12-31\n")
+		b.WriteString("    reason: \"\" # why; until: YYYY-MM-DD bounds it\n")
 	}
 	if b.Len() == 0 {
 		return ""

@@ -78,6 +78,7 @@ type Observer struct {
 	now      time.Time // of the real clock; zero for now
 
 	mu       sync.Mutex
+	checked  bool            // by Require or Holds
 	kinds    []string        // that were required
 	all      bool            // everything was required
 	reported map[string]bool // findings
@@ -154,10 +155,23 @@ func (o *Observer) Require(t TB, kinds ...string) {
 		t.Fatalf("contracttest: %s", unknown)
 	}
 	o.mu.Lock()
+	o.checked = true
 	o.kinds = append(o.kinds, kinds...)
 	o.all = o.all || len(kinds) == 0
 	o.mu.Unlock()
-	o.check(t, kinds)
+	o.check(t, kinds, len(kinds) == 0)
+}
+
+// Holds fails the test where what was recorded so far breaks the contract. Unlike
+// [Observer.Require] it does not ask that anything of the contract has happened: it
+// suits tests of requests that fail, or that their caller leaves, and so show only a
+// part of what a request shows. The end of the test asks for no more.
+func (o *Observer) Holds(t TB) {
+	t.Helper()
+	o.mu.Lock()
+	o.checked = true
+	o.mu.Unlock()
+	o.check(t, nil, false)
 }
 
 // finish is the check at the end of a test.
@@ -168,12 +182,9 @@ func (o *Observer) finish(t TB) {
 		return
 	}
 	o.mu.Lock()
-	kinds := o.kinds
-	if o.all {
-		kinds = nil
-	}
+	kinds, all := o.kinds, o.all || !o.checked
 	o.mu.Unlock()
-	o.check(t, kinds)
+	o.check(t, kinds, all)
 }
 
 func (o *Observer) unknownKinds(kinds []string) string {

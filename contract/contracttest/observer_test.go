@@ -390,6 +390,6 @@ accept:
 		span.End()
 		var r recordingT
 		obs.Require(&r)
-		assert.Contains(t, failure(t, &r), "accept.expired")
+		assert.Contains(t, failure(t, &r), "other has no n")
 	})
 }
