@@ -12,7 +12,13 @@
 //   - semconv, semconv/genaiconv and semconv/mcpconv hold the names, typed;
 //   - semconv/translate speaks older and other vocabularies;
 //   - middleware/wire reads streams for those who move them by other means;
+//   - contract/contracttest holds a service to an observability contract in go
+//     test; contract and contract/mutate are what it is made of;
+//   - capture collects what the SDK records, for such tests and for questions;
 //   - capture/waterfall draws a trace in the terminal.
+//
+// The command cmd/genaitrace checks captures and whole test runs against a
+// contract in CI; docs/contract.md describes both.
 //
 // The README shows a trace; ARCHITECTURE.md defines every time and name.
 package otelgenai
