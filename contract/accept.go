@@ -26,12 +26,12 @@ func (p *compiler) accept(s *spec.Accept) acceptRule {
 		id:      newGlob(s.Rule), on: s.On, key: s.Key, reason: s.Reason,
 	}
 	if strings.TrimSpace(s.Reason) == "" {
-		p.fail(s.Position, "accept %s: reason is empty", s.Rule)
+		p.failf(s.Position, "accept %s: reason is empty", s.Rule)
 	}
 	if s.Until != "" {
 		day, err := time.Parse(time.DateOnly, s.Until)
 		if err != nil {
-			p.fail(s.Position, "accept %s: until is %q, want a day such as 2027-03-01", s.Rule, s.Until)
+			p.failf(s.Position, "accept %s: until is %q, want a day such as 2027-03-01", s.Rule, s.Until)
 		}
 		r.until = day.AddDate(0, 0, 1)
 	}
@@ -64,12 +64,12 @@ func (k *Checker) accept(report *Report) {
 		switch {
 		case !matched && k.config.requests == nil:
 			k.test(r.stale)
-			k.findAt(r.stale, Finding{}, "", "", func(f *Finding) {
+			k.findAt(r.stale, place{}, "", "", func(f *Finding) {
 				f.Message = fmt.Sprintf("nothing violates %s any more, which is accepted because %s", r.what(), r.reason)
 			})
 		case matched && expired:
 			k.test(r.expired)
-			k.findAt(r.expired, Finding{}, "", "", func(f *Finding) {
+			k.findAt(r.expired, place{}, "", "", func(f *Finding) {
 				f.Message = fmt.Sprintf("%s was accepted until %s, because %s", r.what(), r.until.AddDate(0, 0, -1).Format(time.DateOnly), r.reason)
 			})
 		}

@@ -1,7 +1,9 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -35,12 +37,6 @@ type attributeRule struct {
 
 func (p *compiler) attribute(on, key string, a spec.Attribute) attributeRule {
 	r := attributeRule{id: p.keys.id(key), key: key, on: on}
-	for _, spelling := range a.Spellings {
-		if other, ok := p.keys.spellings[attribute.Key(spelling)]; ok && other != r.id {
-			p.fail(a.Position, "%s: %s is another spelling of %s already", key, spelling, p.keys.canonical[other])
-		}
-		p.keys.spellings[attribute.Key(spelling)] = r.id
-	}
 	given := 0
 	for _, set := range []bool{a.Required, a.RequiredIf != nil, a.RequiredIff != nil, a.Forbidden} {
 		if set {
@@ -48,7 +44,7 @@ func (p *compiler) attribute(on, key string, a spec.Attribute) attributeRule {
 		}
 	}
 	if given > 1 {
-		p.fail(a.Position, "%s: only one of required, required_if, required_iff and forbidden can be said", key)
+		p.failf(a.Position, "%s: only one of required, required_if, required_iff and forbidden can be said", key)
 	}
 	if a.Required || a.RequiredIf != nil || a.RequiredIff != nil {
 		r.missing = p.rule("attribute.missing", on, key, a.Position)
@@ -73,43 +69,29 @@ func (p *compiler) attributeType(r *attributeRule, on string, a spec.Attribute) 
 	switch {
 	case a.Type != "":
 		t := oneOf(p, a.Position, "type", a.Type, types)
-		if ok && t != known.Type && (t != semconv.TypeString || known.Type != semconv.TypeEnum) {
-			p.fail(a.Position, "%s is %s in the vocabulary, not %s", r.key, known.Type, a.Type)
+		if ok && t != known.Type && (t != semconv.TypeString || known.Type != semconv.TypeEnum && known.Type != semconv.TypeTemplate) {
+			p.failf(a.Position, "%s is %s in the vocabulary, not %s", r.key, known.Type, a.Type)
 		}
 		r.typ, r.typing = t, p.rule("attribute.type", on, r.key, a.Position)
-		p.keys.typ[r.id] = t
 	case ok:
 		r.typ = known.Type
-	case inOurs(attribute.Key(r.key)):
-		message := fmt.Sprintf("the vocabulary has no attribute %s", r.key)
-		if near := semconv.Suggest(r.key); len(near) > 0 {
-			message += fmt.Sprintf(", did you mean %s?", near[0])
-		}
-		p.fail(a.Position, "%s If it is your own, say its type", message)
+	default:
+		p.key(a.Position, r.key)
 	}
-	if a.Unit != "" {
-		if ok && known.Unit != a.Unit && canonicalUnit(r.key, a.Unit) {
-			p.fail(a.Position, "%s has the unit %q in the vocabulary, not %q", r.key, known.Unit, a.Unit)
-		}
-		p.keys.unit[r.id] = a.Unit
+	if ok && a.Unit != "" && known.Unit != a.Unit {
+		p.failf(a.Position, "%s has the unit %q in the vocabulary, not %q", r.key, known.Unit, a.Unit)
 	}
-}
-
-// canonicalUnit reports whether unit is another one than the vocabulary's.
-func canonicalUnit(key, unit string) bool {
-	known, ok := semconv.Lookup(attribute.Key(key))
-	return ok && known.Unit != unit
 }
 
 func (p *compiler) attributeValue(r *attributeRule, on string, a spec.Attribute) {
 	if a.Range != nil {
 		if len(a.Range) != 2 || a.Range[0] > a.Range[1] {
-			p.fail(a.Position, "%s: range is a lowest and a highest number, such as [0, 60000]", r.key)
+			p.failf(a.Position, "%s: range is a lowest and a highest number, such as [0, 60000]", r.key)
 			return
 		}
 		// The range speaks of the key as it is written here, values are compared in the
 		// canonical spelling.
-		_, factor := canonicalKey(attribute.Key(r.key))
+		factor := p.keys.info(attribute.Key(r.key)).factor
 		r.bounds, r.min, r.max = p.rule("attribute.range", on, r.key, a.Position), a.Range[0]*factor, a.Range[1]*factor
 	}
 	values := a.Value
@@ -119,16 +101,16 @@ func (p *compiler) attributeValue(r *attributeRule, on string, a spec.Attribute)
 		canonical, _ := canonicalKey(attribute.Key(r.key))
 		known, _ := semconv.Lookup(canonical)
 		if len(known.Members) == 0 {
-			p.fail(a.Position, "%s: members is closed, and the vocabulary has no members of it", r.key)
+			p.failf(a.Position, "%s: members is closed, and the vocabulary has no members of it", r.key)
 		}
 		for _, m := range known.Members {
 			values = append(values, m.Value)
 		}
 	default:
-		p.fail(a.Position, "%s: members is %q, want open or closed", r.key, a.Members)
+		p.failf(a.Position, "%s: members is %q, want open or closed", r.key, a.Members)
 	}
 	if values != nil {
-		r.value, r.values = p.rule("attribute.value", on, r.key, a.Position), newValueTests(values)
+		r.value, r.values = p.rule("attribute.value", on, r.key, a.Position), p.valueTests(r.key, values)
 		var words []string
 		for _, v := range values {
 			words = append(words, fmt.Sprint(v))
@@ -155,7 +137,7 @@ func (k *Checker) checkAttribute(r *attributeRule, i int, on string, kv *attribu
 		if r.allowedIf == nil || !r.allowedIf.holds(v, i) {
 			k.find(r.unexpected, i, "", func(f *Finding) {
 				f.Message = fmt.Sprintf("%s has %s", on, kv.Key)
-				f.Expected, f.Found = "no "+r.key, show(kv.Value)
+				f.Expected, f.Found = "no "+r.key, k.show(kv, info)
 			})
 		}
 	}
@@ -175,7 +157,7 @@ func (k *Checker) checkValue(r *attributeRule, i int, on string, kv *attribute.K
 	if r.typing != nil {
 		k.test(r.typing)
 		if !holds(kv.Value, r.typ) {
-			k.find(r.typing, i, "", func(f *Finding) { wrongType(f, on, kv, r.typ) })
+			k.find(r.typing, i, "", func(f *Finding) { k.wrongType(f, on, kv, info, r.typ) })
 		}
 	}
 	if r.bounds != nil {
@@ -183,24 +165,38 @@ func (k *Checker) checkValue(r *attributeRule, i int, on string, kv *attribute.K
 		if n, ok := number(kv.Value, info.factor); ok && (n < r.min || n > r.max || n != n) {
 			k.find(r.bounds, i, "", func(f *Finding) {
 				f.Message = fmt.Sprintf("%s of %s is out of range", kv.Key, on)
-				f.Expected, f.Found = fmt.Sprintf("%g to %g", r.min/info.factor, r.max/info.factor), show(kv.Value)
+				f.Expected, f.Found = between(r.min/info.factor, r.max/info.factor), k.show(kv, info)
 			})
 		}
 	}
 	if r.value != nil {
 		k.test(r.value)
-		if !anyValue(r.values, info, kv.Value) {
+		if !everyValue(r.values, info, kv.Value) {
 			k.find(r.value, i, "", func(f *Finding) {
 				f.Message = fmt.Sprintf("%s of %s is not allowed", kv.Key, on)
-				f.Expected, f.Found = r.text, show(kv.Value)
+				f.Expected, f.Found = r.text, k.show(kv, info)
 			})
 		}
 	}
 }
 
-func wrongType(f *Finding, on string, kv *attribute.KeyValue, want semconv.Type) {
-	f.Message = fmt.Sprintf("%s of %s is a %s", kv.Key, on, typeOf(kv.Value))
-	f.Expected, f.Found = string(want), typeOf(kv.Value)+" "+show(kv.Value)
+func (k *Checker) wrongType(f *Finding, on string, kv *attribute.KeyValue, info *keyInfo, want semconv.Type) {
+	f.Message = fmt.Sprintf("%s of %s is of the type %s", kv.Key, on, typeOf(kv.Value))
+	f.Expected, f.Found = string(want), typeOf(kv.Value)+" "+k.show(kv, info)
+}
+
+// among lists words that there are to choose from.
+func among(words []string) string {
+	return cmp.Or(strings.Join(words, " or "), "none")
+}
+
+func between(lowest, highest float64) string {
+	return strconv.FormatFloat(lowest, 'g', 12, 64) + " to " + strconv.FormatFloat(highest, 'g', 12, 64)
+}
+
+// withheld says of a value what can be said without it.
+func withheld(v attribute.Value) string {
+	return fmt.Sprintf("a value of the type %s with %d bytes", typeOf(v), valueSize(v))
 }
 
 // wordRules hold for every attribute of every span, whatever its role: the
@@ -222,8 +218,8 @@ func (k *Checker) checkWord(i int, on string, kv *attribute.KeyValue, info *keyI
 	w := &k.contract.program.words
 	if info.known {
 		k.test(w.typing)
-		if !holds(kv.Value, info.typ) {
-			k.findOn(w.typing, i, on, string(kv.Key), func(f *Finding) { wrongType(f, cmpOr(on, "the span"), kv, info.typ) })
+		if !holds(kv.Value, info.attr.Type) {
+			k.findOn(w.typing, i, on, string(kv.Key), func(f *Finding) { k.wrongType(f, cmp.Or(on, "the span"), kv, info, info.attr.Type) })
 		}
 		k.checkPlausible(i, on, kv, info)
 		if info.attr.Deprecated != "" {
@@ -284,8 +280,8 @@ func (k *Checker) checkPlausible(i int, on string, kv *attribute.KeyValue, info 
 		k.test(w.negative)
 		if n, _ := number(kv.Value, 1); n < 0 || notFinite(n) {
 			k.findOn(w.negative, i, on, string(kv.Key), func(f *Finding) {
-				f.Message = fmt.Sprintf("%s is %s, which no quantity is", kv.Key, show(kv.Value))
-				f.Expected, f.Found = "0 or more", show(kv.Value)
+				f.Message = fmt.Sprintf("%s is %s, which no quantity is", kv.Key, k.show(kv, info))
+				f.Expected, f.Found = "0 or more", k.show(kv, info)
 			})
 		}
 	}
@@ -300,15 +296,8 @@ func (k *Checker) suggest(key attribute.Key) attribute.Key {
 	if all := semconv.Suggest(string(key)); len(all) > 0 {
 		near = all[0]
 	}
-	if len(k.suggested) < maxInfos {
+	if len(k.suggested) < maxInfos && len(key) <= maxKey {
 		k.suggested[key] = near
 	}
 	return near
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

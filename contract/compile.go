@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/contract/spec"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -36,6 +37,7 @@ type program struct {
 	unexercised   Severity // how grave it is that a rule was never tested
 	known         knownKeys
 	measured      []*measuredRule
+	atoms         []atom // of roles, in terms
 	anyMetric     metricForm
 	unknownMetric *rule
 }
@@ -49,26 +51,39 @@ type rule struct {
 	severity Severity // empty: switched off
 	exercise bool     // a capture to which it never applies is a finding
 	needs    roleSet  // the roles that it is about
+	most     int      // of what counts distinct values
 }
 
 // compiler turns a contract into a program and keeps the first error.
 type compiler struct {
 	spec    *spec.Contract
+	files   []*spec.File // the later one wins
 	program *program
 	keys    *keys
 	byRole  map[string]int
 	err     error
 }
 
-func (p *compiler) fail(at spec.Position, format string, args ...any) {
+func (p *compiler) failf(at spec.Position, format string, args ...any) {
 	if p.err == nil {
 		p.err = &spec.Error{Position: at, Message: fmt.Sprintf(format, args...)}
 	}
 }
 
-func compile(c *spec.Contract) (*Contract, error) {
-	p := &compiler{spec: c, keys: newKeys(&c.Forbid), byRole: map[string]int{}}
+// at returns where a part is said that does not know it itself.
+func (p *compiler) at(path ...string) spec.Position {
+	for _, f := range slices.Backward(p.files) {
+		if f.Has(path...) {
+			return f.At(path...)
+		}
+	}
+	return spec.Position{}
+}
+
+func compile(c *spec.Contract, files []*spec.File) (*Contract, error) {
+	p := &compiler{spec: c, files: files, keys: newKeys(&c.Forbid), byRole: map[string]int{}}
 	p.program = &program{keys: p.keys}
+	p.declare()
 	p.program.known = p.knownKeys()
 	p.severities()
 	p.names()
@@ -107,20 +122,19 @@ func compile(c *spec.Contract) (*Contract, error) {
 	return &Contract{spec: *c, program: p.program}, nil
 }
 
-// names gives each role its number, and each key that a rule of the contract
-// describes its type, before anything refers to them.
+// names gives each role its number, before anything refers to it.
 func (p *compiler) names() {
 	roles := sorted(p.spec.Spans)
 	if len(roles) > maxRoles {
-		p.fail(p.spec.Spans[roles[maxRoles]].Position, "the contract has %d roles, more than %d", len(roles), maxRoles)
+		p.failf(p.spec.Spans[roles[maxRoles]].Position, "the contract has %d roles, more than %d", len(roles), maxRoles)
 		roles = roles[:maxRoles]
 	}
 	for i, name := range roles {
 		if !roleName.MatchString(name) {
-			p.fail(p.spec.Spans[name].Position, "role %q: a role is a word of lower case letters, digits and _", name)
+			p.failf(p.spec.Spans[name].Position, "role %q: a role is a word of lower case letters, digits and _", name)
 		}
 		if name == "trace" || name == "parent" {
-			p.fail(p.spec.Spans[name].Position, "role %q: the word has a meaning of its own", name)
+			p.failf(p.spec.Spans[name].Position, "role %q: the word has a meaning of its own", name)
 		}
 		p.byRole[name] = i
 	}
@@ -149,7 +163,7 @@ func (p *compiler) roleIndex(at spec.Position, name string) int {
 		} else {
 			message += "; roles are named in the section spans"
 		}
-		p.fail(at, "%s", message)
+		p.failf(at, "%s", message)
 	}
 	return i
 }
@@ -173,7 +187,7 @@ func (p *compiler) policyRule(id string, policy, byDefault spec.Policy, at spec.
 		}
 	case spec.PolicyDeny:
 	default:
-		p.fail(at, "%q is none of allow, warn, deny", policy)
+		p.failf(at, "%q is none of allow, warn, deny", policy)
 	}
 	return r
 }
@@ -184,9 +198,9 @@ func (p *compiler) severities() {
 		switch s := p.spec.Severity[pattern]; s {
 		case spec.SeverityError, spec.SeverityWarn, spec.SeverityOff:
 		default:
-			p.fail(spec.Position{}, "severity of %s is %q, want error, warn or off", pattern, s)
+			p.failf(p.at("severity", pattern), "severity of %s is %q, want error, warn or off", pattern, s)
 		}
-		p.knownRule(spec.Position{}, pattern)
+		p.knownRule(p.at("severity", pattern), pattern)
 	}
 }
 
@@ -204,7 +218,7 @@ func (p *compiler) knownRule(at spec.Position, pattern string) {
 	if near := spec.Nearest(pattern, ids); near != "" {
 		message += fmt.Sprintf(", did you mean %q?", near)
 	}
-	p.fail(at, "%s", message)
+	p.failf(at, "%s", message)
 }
 
 // severity returns how grave a violation of a rule is: what the longest matching
@@ -228,12 +242,20 @@ type scopeRule struct {
 	undeclared        *rule
 }
 
+// excludes reports whether the contract does not speak about a span.
+func (r *scopeRule) excludes(s *capture.Span) bool {
+	if r.services != nil && !r.services.match(s.Resource.Service()) {
+		return true
+	}
+	return r.ignored != nil && s.Scope != nil && r.ignored.match(s.Scope.Name)
+}
+
 func (p *compiler) scope() {
 	s := p.spec.Scope
 	p.program.scope = scopeRule{
 		services:   newGlobs(s.Services),
 		ignored:    newGlobs(s.IgnoreScopes),
-		undeclared: p.policyRule("span.undeclared", s.Undeclared, spec.PolicyAllow, spec.Position{}),
+		undeclared: p.policyRule("span.undeclared", s.Undeclared, spec.PolicyAllow, p.at("scope", "undeclared")),
 	}
 }
 
@@ -258,7 +280,7 @@ func (p *compiler) tolerance(at spec.Position, t *spec.Tolerance) tolerance {
 		out.abs, _ = p.constant(at, "abs", t.Abs)
 	}
 	if out.abs < 0 || out.share < 0 {
-		p.fail(at, "a tolerance cannot be negative")
+		p.failf(at, "a tolerance cannot be negative")
 	}
 	return out
 }
@@ -270,7 +292,7 @@ func (p *compiler) constant(at spec.Position, key, text string) (value float64, 
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		p.fail(at, "%s is %q, want a duration such as 5ms, or a number", key, text)
+		p.failf(at, "%s is %q, want a duration such as 5ms, or a number", key, text)
 	}
 	return f, false
 }
@@ -282,7 +304,7 @@ func (p *compiler) duration(at spec.Position, key, text string, byDefault time.D
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		p.fail(at, "%s is %q, want a duration such as 5ms", key, text)
+		p.failf(at, "%s is %q, want a duration such as 5ms", key, text)
 	}
 	return d
 }

@@ -40,8 +40,8 @@ func (c *condition) holds(v *view, i int) bool {
 	}
 	s := v.spans[i]
 	switch {
-	case c.kinds != 0 && c.kinds&(1<<s.Kind) == 0,
-		c.statuses != 0 && c.statuses&(1<<s.Status) == 0:
+	case c.kinds != 0 && c.kinds&kindBit(s.Kind) == 0,
+		c.statuses != 0 && c.statuses&statusBit(s.Status) == 0:
 		return false
 	}
 	for _, t := range c.facts {
@@ -95,18 +95,21 @@ type valueTest struct {
 	kind   attribute.Type // STRING, FLOAT64 for any number, BOOL
 }
 
-func newValueTests(values spec.Values) []valueTest {
+// valueTests compiles values of a key. They are written as that key has them, and
+// compared as the canonical one does.
+func (p *compiler) valueTests(key string, values spec.Values) []valueTest {
+	info := p.keys.info(attribute.Key(key))
 	var tests []valueTest
 	for _, v := range values {
 		switch v := v.(type) {
 		case string:
-			tests = append(tests, valueTest{text: newGlob(v), kind: attribute.STRING})
+			tests = append(tests, valueTest{text: newGlob(info.text(v)), kind: attribute.STRING})
 		case bool:
 			tests = append(tests, valueTest{truth: v, kind: attribute.BOOL})
 		case int64:
-			tests = append(tests, valueTest{number: float64(v), kind: attribute.FLOAT64})
+			tests = append(tests, valueTest{number: float64(v) * info.factor, kind: attribute.FLOAT64})
 		case float64:
-			tests = append(tests, valueTest{number: v, kind: attribute.FLOAT64})
+			tests = append(tests, valueTest{number: v * info.factor, kind: attribute.FLOAT64})
 		}
 	}
 	return tests
@@ -115,10 +118,20 @@ func newValueTests(values spec.Values) []valueTest {
 // anyValue reports whether v, or one of its items where it is a list, passes a test.
 func anyValue(tests []valueTest, info *keyInfo, v attribute.Value) bool {
 	if v.Type() == attribute.STRINGSLICE {
-		return slices.ContainsFunc(v.AsStringSlice(), func(s string) bool {
-			return anyValue(tests, info, attribute.StringValue(s))
-		})
+		return slices.ContainsFunc(v.AsStringSlice(), func(s string) bool { return oneValue(tests, info, attribute.StringValue(s)) })
 	}
+	return oneValue(tests, info, v)
+}
+
+// everyValue is anyValue for all items of a list.
+func everyValue(tests []valueTest, info *keyInfo, v attribute.Value) bool {
+	if v.Type() == attribute.STRINGSLICE {
+		return !slices.ContainsFunc(v.AsStringSlice(), func(s string) bool { return !oneValue(tests, info, attribute.StringValue(s)) })
+	}
+	return oneValue(tests, info, v)
+}
+
+func oneValue(tests []valueTest, info *keyInfo, v attribute.Value) bool {
 	return slices.ContainsFunc(tests, func(t valueTest) bool {
 		switch t.kind {
 		case attribute.STRING:
@@ -127,10 +140,24 @@ func anyValue(tests []valueTest, info *keyInfo, v attribute.Value) bool {
 			return v.Type() == attribute.BOOL && v.AsBool() == t.truth
 		default:
 			n, ok := number(v, info.factor)
-			return ok && n == t.number
+			return ok && abs(n-t.number) <= 1e-9*abs(t.number)
 		}
 	})
 }
+
+// kindBit returns the bit of a kind. The API has an unspecified one stand for
+// internal.
+func kindBit(kind trace.SpanKind) uint8 {
+	switch {
+	case kind == trace.SpanKindUnspecified:
+		kind = trace.SpanKindInternal
+	case kind < 0 || kind > trace.SpanKindConsumer:
+		return 0
+	}
+	return 1 << kind
+}
+
+func statusBit(status codes.Code) uint8 { return 1 << min(status, 7) }
 
 var kinds = map[string]trace.SpanKind{
 	"internal": trace.SpanKindInternal, "server": trace.SpanKindServer, "client": trace.SpanKindClient,
@@ -150,25 +177,25 @@ func (p *compiler) condition(c *spec.Condition, inMatch bool) *condition {
 		not: p.condition(c.Not, inMatch),
 	}
 	for _, k := range c.Kind {
-		out.kinds |= 1 << oneOf(p, c.Position, "kind", k, kinds)
+		out.kinds |= kindBit(oneOf(p, c.Position, "kind", k, kinds))
 	}
 	for _, s := range c.Status {
-		out.statuses |= 1 << oneOf(p, c.Position, "status", s, statuses)
+		out.statuses |= statusBit(oneOf(p, c.Position, "status", s, statuses))
 	}
 	if c.SpanRole != nil {
-		out.facts = append(out.facts, p.factTest("genai.span.role", texts(c.SpanRole)))
+		out.facts = append(out.facts, p.factTest(c.Position, "genai.span.role", texts(c.SpanRole)))
 	}
 	if c.Operation != nil {
-		out.facts = append(out.facts, p.factTest("gen_ai.operation.name", texts(c.Operation)))
+		out.facts = append(out.facts, p.factTest(c.Position, "gen_ai.operation.name", texts(c.Operation)))
 	}
 	for _, key := range sorted(c.Attr) {
-		out.facts = append(out.facts, p.factTest(key, c.Attr[key]))
+		out.facts = append(out.facts, p.factTest(c.Position, key, c.Attr[key]))
 	}
 	for _, key := range c.Has {
-		out.has = append(out.has, p.keys.id(key))
+		out.has = append(out.has, p.key(c.Position, key))
 	}
 	for _, key := range c.Lacks {
-		out.lacks = append(out.lacks, p.keys.id(key))
+		out.lacks = append(out.lacks, p.key(c.Position, key))
 	}
 	for _, part := range []struct {
 		key   string
@@ -176,9 +203,11 @@ func (p *compiler) condition(c *spec.Condition, inMatch bool) *condition {
 		into  *roleSet
 	}{{"parent", c.Parent, &out.parent}, {"within", c.Within, &out.within}, {"contains", c.Contains, &out.contains}} {
 		if inMatch && part.roles != nil {
-			p.fail(c.Position, "%s cannot stand in match, because roles are not known yet: say it in parent, or in the condition of a rule", part.key)
+			p.failf(c.Position, "%s cannot stand in match, because roles are not known yet: say it in parent, or in the condition of a rule", part.key)
 		}
-		*part.into = p.roleSet(c.Position, part.roles)
+		if !inMatch {
+			*part.into = p.roleSet(c.Position, part.roles)
+		}
 	}
 	for i := range c.Any {
 		out.any = append(out.any, p.condition(&c.Any[i], inMatch))
@@ -189,8 +218,8 @@ func (p *compiler) condition(c *spec.Condition, inMatch bool) *condition {
 	return out
 }
 
-func (p *compiler) factTest(key string, values spec.Values) factTest {
-	return factTest{p.keys.id(key), newValueTests(values)}
+func (p *compiler) factTest(at spec.Position, key string, values spec.Values) factTest {
+	return factTest{p.key(at, key), p.valueTests(key, values)}
 }
 
 func texts(words []string) spec.Values {
@@ -209,7 +238,7 @@ func oneOf[T any](p *compiler, at spec.Position, key, word string, words map[str
 		if near := spec.Nearest(word, sorted(words)); near != "" {
 			message += fmt.Sprintf(": did you mean %q?", near)
 		}
-		p.fail(at, "%s", message)
+		p.failf(at, "%s", message)
 	}
 	return value
 }

@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"fmt"
+
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/genaitrace/otelgenai/capture"
@@ -30,7 +32,7 @@ func (k *Checker) recognize(i int, s *capture.Span) (*semconv.Span, bool) {
 	if t, ok := semconv.RecognizeSpan(s.Name, s.Kind, s.Attributes.Get); ok {
 		found = &t
 	}
-	if len(k.recognized) < maxInfos {
+	if len(k.recognized) < maxInfos && len(id.operation)+len(id.role) <= maxKey {
 		k.recognized[id] = found
 	}
 	return found, found != nil
@@ -41,7 +43,7 @@ func (k *Checker) knownName(name string) bool {
 	known, ok := k.names[name]
 	if !ok {
 		_, known = semconv.LookupSpan(name)
-		if len(k.names) < maxInfos {
+		if len(k.names) < maxInfos && len(name) <= maxKey {
 			k.names[name] = known
 		}
 	}
@@ -55,10 +57,39 @@ func (k *Checker) hasSpelling(i int, key attribute.Key) bool {
 		return true
 	}
 	canonical, _ := canonicalKey(key)
+	if id, ok := k.contract.program.keys.ids[canonical]; ok && k.view.has(i, id) {
+		return true
+	}
 	for j := range s.Attributes {
 		if k.view.info(i, j).canonical == canonical {
 			return true
 		}
 	}
 	return false
+}
+
+// checkConvention checks what the vocabulary requires of this type of span.
+func (k *Checker) checkConvention(i int, s *capture.Span) {
+	r := k.contract.program.words.convention
+	if r.severity == "" {
+		return
+	}
+	kind, ok := k.recognize(i, s)
+	if !ok {
+		return
+	}
+	for n := range kind.Attributes {
+		a := &kind.Attributes[n]
+		if a.Level != semconv.LevelRequired {
+			continue
+		}
+		k.test(r)
+		if k.hasSpelling(i, a.Key) {
+			continue
+		}
+		k.findOn(r, i, "", string(a.Key), func(f *Finding) {
+			f.Message = fmt.Sprintf("%s is a span of the type %s and has no %s", k.name(s), kind.Type, a.Key)
+			f.Expected, f.Found = string(a.Key), "nothing"
+		})
+	}
 }

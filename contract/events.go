@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"go.opentelemetry.io/otel/attribute"
-
 	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/contract/spec"
 )
@@ -130,20 +128,10 @@ func (k *Checker) checkEvents(r *roleRule, i int) {
 	for j := range events {
 		rules := e.attributes[events[j].Name]
 		for a := range rules {
-			kv, info := k.eventFact(&events[j], rules[a].id)
+			kv, info := k.view.among(events[j].Attributes, rules[a].id)
 			k.checkAttribute(&rules[a], i, rules[a].on, kv, info)
 		}
 	}
-}
-
-// eventFact returns an attribute of an event, whatever its spelling.
-func (k *Checker) eventFact(e *capture.Event, id keyID) (*attribute.KeyValue, *keyInfo) {
-	for j := range e.Attributes {
-		if info := k.view.cache.get(e.Attributes[j].Key); info.id == id {
-			return &e.Attributes[j], info
-		}
-	}
-	return nil, nil
 }
 
 // checkEventOrder checks the order and the last event, by the times of the events

@@ -46,8 +46,8 @@ type Finding struct {
 	// Contract is the place of the rule in the contract file.
 	Contract spec.Position `json:"-"`
 
-	// Count is how often the same was found; the rest of the finding is of the first
-	// time.
+	// Count is how often the same was found; the rest of the finding is of the earliest
+	// span.
 	Count int `json:"count"`
 
 	// Reason is why the finding is accepted; empty where it is not.
@@ -76,6 +76,9 @@ type Report struct {
 	Late, Evicted int
 	// Dropped counts what the capture did not keep.
 	Dropped int
+	// Omitted counts violations that are not among the findings, because those were of
+	// more than 10,000 kinds.
+	Omitted int
 }
 
 // Coverage says how often a rule was tested.

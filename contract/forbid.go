@@ -46,7 +46,7 @@ func (p *compiler) detector(at spec.Position, name string) detector {
 	if pattern, ok := strings.CutPrefix(name, "/"); ok && strings.HasSuffix(pattern, "/") && len(pattern) > 1 {
 		re, err := regexp.Compile(strings.TrimSuffix(pattern, "/"))
 		if err != nil {
-			p.fail(at, "values: %s: %v", name, err)
+			p.failf(at, "values: %s: %v", name, err)
 			return detector{}
 		}
 		return detector{name, func(s string) int {

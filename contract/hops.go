@@ -2,10 +2,12 @@ package contract
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/contract/spec"
 )
 
@@ -45,29 +47,35 @@ func (p *compiler) hop(s *spec.Hop) hopRule {
 // hopEnd is one end of a hop that has lost the other. What it was is said at the
 // end, when every trace is known.
 type hopEnd struct {
-	hop        int
-	arrived    bool // the receiving end
-	trace      trace.TraceID
-	parent     trace.SpanID
-	name       string
-	service    string
-	start, end time.Time
-	found      string
-	links      []trace.SpanID
-	finding    Finding
+	hop     int
+	arrived bool // the receiving end
+	at      place
+	end     time.Time
+	parent  trace.SpanID
+	name    string
+	service string
+	found   string
+	links   []spanRef // of a receiving end
 }
 
-// maxHopEnds bounds what waits for the end.
+// maxHopEnds bounds what waits for the end. The ends of others are judged apart,
+// when they come.
 const maxHopEnds = 10_000
 
 // checkHop looks at both ends of a hop in the trace.
 func (k *Checker) checkHop(n int, r *hopRule) {
 	v := &k.view
 	from, to := roleSet(1)<<r.from, roleSet(1)<<r.to
-	for i := range v.spans {
+	if v.any&(from|to) == 0 {
+		return
+	}
+	for i, s := range v.spans {
 		if v.roles[i]&to != 0 {
 			k.test(r.broken)
-			if v.above[i]&from == 0 && (!r.link || !k.linked(i, from)) {
+			if r.link {
+				k.rememberLinks(s)
+			}
+			if v.above[i]&from == 0 {
 				k.hopEnd(n, i, true)
 			}
 		}
@@ -75,8 +83,17 @@ func (k *Checker) checkHop(n int, r *hopRule) {
 			continue
 		}
 		k.test(r.lost)
-		if !v.hasBelow(i, to) && !r.link {
+		if !v.hasBelow(i, to) {
 			k.hopEnd(n, i, false)
+		}
+	}
+}
+
+// rememberLinks notes which spans a receiving end comes from.
+func (k *Checker) rememberLinks(s *capture.Span) {
+	for _, ref := range linksOf(s) {
+		if len(k.hopLinks) < maxRemembered {
+			k.hopLinks[ref] = struct{}{}
 		}
 	}
 }
@@ -93,167 +110,123 @@ func (v *view) hasBelow(i int, roles roleSet) bool {
 
 func (k *Checker) hopEnd(n, i int, arrived bool) {
 	v, s := &k.view, k.view.spans[i]
-	e := hopEnd{hop: n, arrived: arrived, trace: s.TraceID, parent: s.ParentID, name: s.Name, service: s.Resource.Service(), start: s.Start, end: s.End}
-	switch up := v.trace.ParentIndex(i); {
-	case up >= 0:
-		e.found = "below " + v.describe(up)
-	case s.ParentID.IsValid():
-		e.found = "its parent " + s.ParentID.String() + " is not in its trace"
-	default:
+	e := hopEnd{hop: n, arrived: arrived, at: k.where(i), end: s.End, parent: s.ParentID, name: k.name(s), service: s.Resource.Service(), found: k.above(i)}
+	if arrived {
+		e.links = linksOf(s)
+	}
+	if v.trace.ParentIndex(i) < 0 && !s.ParentID.IsValid() {
 		e.found = "a trace of its own, without a parent: no context arrived"
 	}
-	k.where(&e.finding, i)
-	if len(k.hopEnds) < maxHopEnds {
+	switch {
+	case len(k.hopEnds) < maxHopEnds:
 		k.hopEnds = append(k.hopEnds, e)
+	case k.joined(&e):
+	case arrived:
+		k.broken(&e, nil)
+	default:
+		k.lost(&e)
 	}
+}
+
+// joined reports whether a link leads over the hop.
+func (k *Checker) joined(e *hopEnd) bool {
+	r := &k.contract.program.hops[e.hop]
+	if !r.link {
+		return false
+	}
+	if e.arrived {
+		return k.seen.anyHas(e.links, 1<<r.from)
+	}
+	_, ok := k.hopLinks[spanRef{e.at.trace, e.at.span}]
+	return ok
 }
 
 // judgeHops says which hop broke: it joins the ends that sent and the ends that
 // received nothing by their time.
 func (k *Checker) judgeHops() {
-	used := make([]bool, len(k.hopEnds))
-	for i := range k.hopEnds {
-		e := &k.hopEnds[i]
+	ends := slices.DeleteFunc(k.hopEnds, func(e hopEnd) bool { return k.joined(&e) })
+	slices.SortStableFunc(ends, func(a, b hopEnd) int {
+		switch {
+		case a.at.before(&b.at):
+			return -1
+		case b.at.before(&a.at):
+			return 1
+		default:
+			return 0
+		}
+	})
+	// Of each hop those that sent and have no partner yet, the earliest first.
+	senders := make([][]*hopEnd, len(k.contract.program.hops))
+	for i := range ends {
+		e := &ends[i]
+		open := senders[e.hop]
 		if !e.arrived {
+			senders[e.hop] = append(open, e)
 			continue
 		}
-		r := &k.contract.program.hops[e.hop]
-		if r.link && k.rolesOf(e.trace, e.parent)&(1<<r.from) != 0 {
-			continue
+		// Those that ended before anything arrived sent something else.
+		under := slices.IndexFunc(open, func(s *hopEnd) bool { return s.end.IsZero() || !e.at.time.After(s.end) })
+		if under < 0 {
+			under = len(open)
 		}
-		sender := k.sender(e, used)
-		if sender >= 0 {
-			used[sender] = true
+		for _, s := range open[:under] {
+			k.lost(s)
 		}
-		k.findAt(r.broken, e.finding, "", "", func(f *Finding) {
-			f.Expected = fmt.Sprintf("inside %s, in its trace", r.fromName)
-			f.Found = e.found
-			if other, ok := k.traceOf(e.parent); ok && other != e.trace {
-				f.Found = fmt.Sprintf("the trace %s, while its parent is in %s", e.trace, other)
-			}
-			f.Message = fmt.Sprintf("the hop from %s to %s%s broke: %s%s is not part of the calling trace", r.fromName, r.toName, via(r.via), e.name, in(e.service))
-			if sender >= 0 {
-				from := &k.hopEnds[sender]
-				f.Message += fmt.Sprintf("; %s%s called at that time, in the trace %s", from.name, in(from.service), from.trace)
-			}
-			f.Fix = advice[r.via]
-		})
+		open = open[under:]
+		if len(open) == 0 {
+			k.broken(e, nil)
+		} else {
+			k.broken(e, open[0])
+			open = open[1:]
+		}
+		senders[e.hop] = open
 	}
-	for i := range k.hopEnds {
-		e := &k.hopEnds[i]
-		if e.arrived || used[i] {
-			continue
+	for _, open := range senders {
+		for _, s := range open {
+			k.lost(s)
 		}
-		r := &k.contract.program.hops[e.hop]
-		k.findAt(r.lost, e.finding, "", "", func(f *Finding) {
-			f.Message = fmt.Sprintf("%s%s called over%s, and no %s span was captured for it", e.name, in(e.service), orHop(via(r.via)), r.toName)
-			f.Expected, f.Found = "a span of the role "+r.toName+" below it", "none"
-		})
 	}
 }
 
-// sender returns the end that probably sent what e received: one of the same hop
-// that was under way when e started.
-func (k *Checker) sender(e *hopEnd, used []bool) int {
-	for i := range k.hopEnds {
-		s := &k.hopEnds[i]
-		if s.arrived || used[i] || s.hop != e.hop || e.start.Before(s.start) || !s.end.IsZero() && e.start.After(s.end) {
-			continue
+// broken reports a receiving end that does not belong to the sending one.
+func (k *Checker) broken(e, sender *hopEnd) {
+	r := &k.contract.program.hops[e.hop]
+	k.findAt(r.broken, e.at, "", "", func(f *Finding) {
+		f.Expected = fmt.Sprintf("inside %s, in its trace", r.fromName)
+		if r.link {
+			f.Expected += ", or linked to it"
 		}
-		return i
-	}
-	return -1
+		f.Found = e.found
+		if other, ok := k.seen.elsewhere(e.parent, e.at.trace); ok {
+			f.Found = fmt.Sprintf("the trace %s, while its parent is in %s", e.at.trace, other)
+		}
+		f.Message = fmt.Sprintf("the hop from %s to %s%s broke: %s%s is not part of the calling trace", r.fromName, r.toName, over(r.via), e.name, of(e.service))
+		if sender != nil {
+			f.Message += fmt.Sprintf("; %s%s called at that time, in the trace %s", sender.name, of(sender.service), sender.at.trace)
+		}
+		f.Fix = advice[r.via]
+	})
 }
 
-func via(transport string) string {
+// lost reports a sending end for which nothing was recorded.
+func (k *Checker) lost(e *hopEnd) {
+	r := &k.contract.program.hops[e.hop]
+	k.findAt(r.lost, e.at, "", "", func(f *Finding) {
+		f.Message = fmt.Sprintf("%s%s called%s, and no %s span was captured for it", e.name, of(e.service), over(r.via), r.toName)
+		f.Expected, f.Found = "a span of the role "+r.toName+" below it", "none"
+	})
+}
+
+func over(transport string) string {
 	if transport == "" {
 		return ""
 	}
 	return " over " + transport
 }
 
-func orHop(via string) string {
-	if via == "" {
-		return " the hop"
-	}
-	return via[len(" over"):]
-}
-
-func in(service string) string {
+func of(service string) string {
 	if service == "" {
 		return ""
 	}
-	return " of " + service
-}
-
-// requestRule is one kind of request.
-type requestRule struct {
-	name    string
-	seen    *rule
-	root    int
-	when    *condition
-	require []requiredRole
-}
-
-type requiredRole struct {
-	*rule
-	role         int
-	name         string
-	unlessFailed bool
-}
-
-func (p *compiler) request(name string, s spec.Request) requestRule {
-	if s.Root == "" {
-		p.fail(s.Position, "requests.%s: the key root is missing", name)
-	}
-	r := requestRule{name: name, root: p.roleIndex(s.Position, s.Root), when: p.condition(s.When, false)}
-	r.seen = p.rule("contract.unexercised", name, "", s.Position)
-	r.seen.exercise = !isTrue(s.Optional)
-	r.seen.needs = 1 << r.root
-	for _, list := range []struct {
-		roles        spec.Strings
-		unlessFailed bool
-	}{{s.Requires, false}, {s.RequiresUnlessFailed, true}} {
-		for _, role := range list.roles {
-			rule := p.rule("request.incomplete", name, role, s.Position)
-			r.require = append(r.require, requiredRole{rule, p.roleIndex(s.Position, role), role, list.unlessFailed})
-			r.seen.needs |= 1 << p.roleIndex(s.Position, role)
-		}
-	}
-	return r
-}
-
-func (k *Checker) checkRequest(n int, r *requestRule, i int) {
-	v := &k.view
-	if v.roles[i]&(1<<r.root) == 0 || !r.when.holds(v, i) {
-		return
-	}
-	k.test(r.seen)
-	k.requests[n]++
-	for _, req := range r.require {
-		if req.unlessFailed && !v.completed(i) {
-			continue
-		}
-		k.test(req.rule)
-		if v.below[i]&(1<<req.role) == 0 {
-			k.find(req.rule, i, "", func(f *Finding) {
-				f.Message = fmt.Sprintf("a request of the kind %s shows no %s", r.name, req.name)
-				f.Expected, f.Found = "a span of the role "+req.name, k.view.roleList(v.below[i])
-			})
-		}
-	}
-}
-
-// roleList names the roles of a set.
-func (v *view) roleList(set roleSet) string {
-	text := ""
-	for r := range v.program.roles {
-		if set&(1<<r) != 0 {
-			if text != "" {
-				text += ", "
-			}
-			text += v.program.roles[r].name
-		}
-	}
-	return cmpOr(text, "none")
+	return " of " + clip(service, 80)
 }

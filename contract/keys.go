@@ -17,13 +17,18 @@ const noKey keyID = -1
 
 // keys knows what each attribute key means to one contract.
 type keys struct {
-	ids       map[attribute.Key]keyID // by canonical key
-	canonical []attribute.Key         // by id
-	spellings map[attribute.Key]keyID // further ones that the contract names
+	ids       map[attribute.Key]keyID    // by canonical key
+	canonical []attribute.Key            // by id
+	spellings map[attribute.Key]spelling // further ones that the contract names
+	own       map[attribute.Key]bool     // those that the contract brings with it
+	units     map[keyID]string           // of those
 	rules     forbidKeys
+}
 
-	unit map[keyID]string // what the contract says of keys that are not in the vocabulary
-	typ  map[keyID]semconv.Type
+// spelling is another name of a fact.
+type spelling struct {
+	id     keyID
+	factor float64
 }
 
 // forbidKeys is what the section forbid says of keys.
@@ -36,9 +41,9 @@ type forbidKeys struct {
 func newKeys(f *spec.Forbid) *keys {
 	return &keys{
 		ids:       map[attribute.Key]keyID{},
-		spellings: map[attribute.Key]keyID{},
-		unit:      map[keyID]string{},
-		typ:       map[keyID]semconv.Type{},
+		spellings: map[attribute.Key]spelling{},
+		own:       map[attribute.Key]bool{},
+		units:     map[keyID]string{},
 		rules:     forbidKeys{f.Content, newGlobs(f.Attributes), newGlobs(f.Except)},
 	}
 }
@@ -70,14 +75,82 @@ func bare(a semconv.Attribute) bool {
 
 // id returns the number of a key that the contract names.
 func (k *keys) id(name string) keyID {
+	if s, ok := k.spellings[attribute.Key(name)]; ok {
+		return s.id
+	}
 	key, _ := canonicalKey(attribute.Key(name))
 	id, ok := k.ids[key]
 	if !ok {
-		id = keyID(len(k.canonical)) //nolint:gosec // a file of 1 MiB holds fewer
+		id = keyID(len(k.canonical))
 		k.ids[key] = id
 		k.canonical = append(k.canonical, key)
 	}
 	return id
+}
+
+// key returns the number of a key to which a part of the contract refers. In the
+// namespaces of the vocabulary it must be a word of it, else a slip of the pen makes
+// a rule that never applies.
+func (p *compiler) key(at spec.Position, name string) keyID {
+	key := attribute.Key(name)
+	if _, known := semconv.Lookup(key); !known && inOurs(key) && !p.keys.own[key] {
+		if near := semconv.Suggest(name); len(near) > 0 {
+			p.failf(at, "the vocabulary has no attribute %s, did you mean %s? One of your own needs its type in attributes", name, near[0])
+		}
+		p.failf(at, "the vocabulary has no attribute %s; one of your own needs its type in attributes", name)
+	}
+	if name == "" {
+		p.failf(at, "a key is empty")
+	}
+	return p.keys.id(name)
+}
+
+// declare notes the keys that rules for attributes bring with them, before anything
+// refers to one.
+func (p *compiler) declare() {
+	all := func(attributes map[string]spec.Attribute) {
+		for _, key := range sorted(attributes) {
+			p.declareKey(key, attributes[key])
+		}
+	}
+	for _, role := range sorted(p.spec.Spans) {
+		s := p.spec.Spans[role]
+		all(s.Attributes)
+		if s.Events != nil {
+			for _, event := range sorted(s.Events.Attributes) {
+				all(s.Events.Attributes[event])
+			}
+		}
+	}
+	for _, name := range sorted(p.spec.Metrics) {
+		all(p.spec.Metrics[name].Attributes)
+	}
+	for _, name := range sorted(p.spec.Logs) {
+		all(p.spec.Logs[name].Attributes)
+	}
+}
+
+func (p *compiler) declareKey(key string, a spec.Attribute) {
+	_, known := semconv.Lookup(attribute.Key(key))
+	info := p.keys.info(attribute.Key(key))
+	if a.Type != "" {
+		p.keys.own[attribute.Key(key)] = true
+	}
+	id := p.keys.id(key)
+	if a.Unit != "" && !known {
+		if other, ok := p.keys.units[id]; ok && other != a.Unit {
+			p.failf(a.Position, "%s has the unit %q here and %q elsewhere", key, a.Unit, other)
+		}
+		p.keys.units[id] = a.Unit
+	}
+	for _, name := range a.Spellings {
+		other := attribute.Key(name)
+		if s, ok := p.keys.spellings[other]; ok && s.id != id {
+			p.failf(a.Position, "%s: %s is another spelling of %s already", key, name, p.keys.canonical[s.id])
+		}
+		p.keys.spellings[other] = spelling{id, info.factor}
+		p.keys.own[other] = true
+	}
 }
 
 // knownKeys are facts that the checker itself asks for.
@@ -101,8 +174,7 @@ type keyInfo struct {
 	factor    float64 // what makes a number one of the canonical key; 0 where none can be made
 	exact     bool    // it is the canonical spelling
 
-	typ     semconv.Type // empty where unknown
-	known   bool         // the vocabulary has it
+	known   bool // the vocabulary has it
 	attr    semconv.Attribute
 	renamed bool // some of its values are spelled differently in the canonical key
 	content bool // forbidden, because it may hold content
@@ -113,19 +185,14 @@ type keyInfo struct {
 func (k *keys) info(key attribute.Key) keyInfo {
 	canonical, factor := canonicalKey(key)
 	info := keyInfo{canonical: canonical, id: noKey, factor: factor, exact: canonical == key}
-	if id, ok := k.ids[canonical]; ok {
+	if s, ok := k.spellings[key]; ok {
+		info.id, info.factor, info.exact = s.id, s.factor, false
+	} else if id, ok := k.ids[canonical]; ok {
 		info.id = id
-	} else if id, ok := k.spellings[key]; ok {
-		info.id, info.factor = id, 1
 	}
 	info.attr, info.known = semconv.Lookup(key)
 	if bare(info.attr) {
 		info.attr, info.known = semconv.Attribute{}, false
-	}
-	if info.known {
-		info.typ = info.attr.Type
-	} else if info.id != noKey {
-		info.typ = k.typ[info.id]
 	}
 	for _, m := range info.attr.Members {
 		info.renamed = info.renamed || m.Now != ""
@@ -154,7 +221,7 @@ var timeUnits = map[string]float64{"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "min
 
 // unitOf returns the unit of a key in its canonical spelling.
 func (k *keys) unitOf(id keyID) string {
-	if u, ok := k.unit[id]; ok {
+	if u, ok := k.units[id]; ok {
 		return u
 	}
 	a, _ := semconv.Lookup(k.canonical[id])

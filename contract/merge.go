@@ -8,33 +8,38 @@ import (
 	"github.com/genaitrace/otelgenai/contract/spec"
 )
 
-// merge adds a contract to another one: what over says wins. Roles, requests and
-// the sections that are mappings are merged key by key; lists marked so grow; a
-// rule with an id replaces the one with the same id.
-func merge(into, over *spec.Contract) {
-	mergeStruct(reflect.ValueOf(into).Elem(), reflect.ValueOf(over).Elem())
+// merge adds a contract file to a contract: what the file says wins, also where it
+// says false, 0 or nothing. Roles, requests and the sections that are mappings are
+// merged key by key; lists marked so grow; a rule with an id replaces the one with
+// the same id.
+func merge(into *spec.Contract, file *spec.File) {
+	m := merger{file}
+	m.structs(reflect.ValueOf(into).Elem(), reflect.ValueOf(&file.Contract).Elem(), nil)
 }
 
-func mergeStruct(into, over reflect.Value) {
+type merger struct{ file *spec.File }
+
+func (m merger) structs(into, over reflect.Value, path []string) {
 	for i := range into.NumField() {
 		field := into.Type().Field(i)
-		mergeValue(into.Field(i), over.Field(i), field.Tag.Get("merge"))
+		key := field.Tag.Get("yaml")
+		m.value(into.Field(i), over.Field(i), field.Tag.Get("merge"), append(slices.Clip(path), key))
 	}
 }
 
-func mergeValue(into, over reflect.Value, how string) {
-	if over.IsZero() {
+func (m merger) value(into, over reflect.Value, how string, path []string) {
+	if over.IsZero() && !m.file.Has(path...) {
 		return
 	}
 	switch {
 	case into.Kind() == reflect.Map:
-		mergeMap(into, over)
+		m.maps(into, over, path)
 	case into.Kind() == reflect.Struct:
-		mergeStruct(into, over)
-	case how == "deep" && !into.IsNil():
+		m.structs(into, over, path)
+	case how == "deep" && !into.IsNil() && !over.IsNil():
 		merged := reflect.New(into.Type().Elem()) // what is below belongs to a file
 		merged.Elem().Set(into.Elem())
-		mergeStruct(merged.Elem(), over.Elem())
+		m.structs(merged.Elem(), over.Elem(), path)
 		into.Set(merged)
 	case how == "add":
 		into.Set(reflect.ValueOf(union(into.Interface().(spec.Strings), over.Interface().(spec.Strings))))
@@ -45,7 +50,7 @@ func mergeValue(into, over reflect.Value, how string) {
 	}
 }
 
-func mergeMap(into, over reflect.Value) {
+func (m merger) maps(into, over reflect.Value, path []string) {
 	merged := reflect.MakeMap(into.Type())
 	for _, key := range into.MapKeys() {
 		merged.SetMapIndex(key, into.MapIndex(key))
@@ -53,14 +58,15 @@ func mergeMap(into, over reflect.Value) {
 	for _, key := range over.MapKeys() {
 		value := reflect.New(into.Type().Elem()).Elem()
 		value.Set(over.MapIndex(key))
+		below := append(slices.Clip(path), key.String())
 		switch base := into.MapIndex(key); {
 		case !base.IsValid():
 		case value.Type() == reflect.TypeFor[spec.Span](), value.Type() == reflect.TypeFor[spec.Request]():
 			value.Set(base)
-			mergeStruct(value, over.MapIndex(key))
+			m.structs(value, over.MapIndex(key), below)
 		case value.Kind() == reflect.Map:
 			value.Set(base)
-			mergeMap(value, over.MapIndex(key))
+			m.maps(value, over.MapIndex(key), below)
 		}
 		merged.SetMapIndex(key, value)
 	}
@@ -70,6 +76,10 @@ func mergeMap(into, over reflect.Value) {
 // mergeRules appends rules; one with the identity of an earlier one takes its place.
 func mergeRules(into, over reflect.Value) {
 	id := identity(into.Type().Elem())
+	if into.Len() == 0 {
+		into.Set(over)
+		return
+	}
 	merged := reflect.AppendSlice(reflect.MakeSlice(into.Type(), 0, into.Len()+over.Len()), into)
 next:
 	for i := range over.Len() {

@@ -1,9 +1,9 @@
 package contract
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -63,13 +63,13 @@ func (p *compiler) metrics() {
 		case ok:
 			r.fromVocabulary(known)
 		case inOurs(attribute.Key(name)) && s.Instrument == "" && s.Unit == "":
-			p.fail(s.Position, "the vocabulary has no metric %s; if it is your own, say its instrument and unit", name)
+			p.failf(s.Position, "the vocabulary has no metric %s; if it is your own, say its instrument and unit", name)
 		}
 		r.form = p.metricForm(name, s.Position)
 		for _, key := range sorted(s.Attributes) {
 			a := s.Attributes[key]
 			if a.RequiredIf != nil || a.RequiredIff != nil {
-				p.fail(a.Position, "%s: conditions are about spans, a point of a metric has none", key)
+				p.failf(a.Position, "%s: conditions are about spans, a point of a metric has none", key)
 			}
 			r.attributes = append(r.attributes, p.attribute(name, key, a))
 		}
@@ -96,7 +96,7 @@ func (r *metricRule) fromVocabulary(m semconv.Metric) {
 	if r.instrument == "" {
 		r.instrument = instruments[m.Instrument]
 	}
-	r.unit = cmpOr(r.unit, m.Unit)
+	r.unit = cmp.Or(r.unit, m.Unit)
 	if r.buckets == nil {
 		r.buckets = m.Buckets
 	}
@@ -113,7 +113,7 @@ func (p *compiler) measured(name, unit string, s spec.Metric) *measuredRule {
 		m.value, m.sum = &t, p.rule("metric.sum", name, s.Of.Value, s.Position)
 		ns, isTime := timeUnits[unit]
 		if isTime != (t.dim == dimDuration) {
-			p.fail(s.Position, "%s has the unit %q, and %q is %s", name, unit, s.Of.Value, t.dim)
+			p.failf(s.Position, "%s has the unit %q, and %q is %s", name, unit, s.Of.Value, t.dim)
 		}
 		if isTime {
 			m.scale = ns
@@ -138,7 +138,7 @@ func (k *Checker) checkMetrics() {
 				r.fromVocabulary(known)
 			} else if inOurs(attribute.Key(name)) {
 				k.test(program.unknownMetric)
-				k.findAt(program.unknownMetric, Finding{}, "", name, func(f *Finding) {
+				k.findAt(program.unknownMetric, place{}, "", name, func(f *Finding) {
 					f.Message = fmt.Sprintf("the vocabulary has no metric %s", name)
 				})
 			}
@@ -159,7 +159,7 @@ func (k *Checker) checkMetrics() {
 		}
 		k.test(r.missing)
 		if byName[name] == nil {
-			k.findAt(r.missing, Finding{}, "", "", func(f *Finding) {
+			k.findAt(r.missing, place{}, "", "", func(f *Finding) {
 				f.Message = fmt.Sprintf("the metric %s was not recorded", name)
 				f.Expected, f.Found = name, "nothing"
 			})
@@ -172,18 +172,18 @@ func (k *Checker) checkForm(r *metricRule, m *capture.Metric) {
 		k.test(r.form.instrument)
 		exponential := m.Kind == capture.KindExponential && r.instrument == capture.KindHistogram
 		if m.Kind != r.instrument && !exponential {
-			k.findAt(r.form.instrument, Finding{}, "", m.Name, func(f *Finding) {
+			k.findAt(r.form.instrument, place{}, "", m.Name, func(f *Finding) {
 				f.Message = fmt.Sprintf("%s is a %s", m.Name, m.Kind)
 				f.Expected, f.Found = string(r.instrument), string(m.Kind)
 			})
 		}
 	}
-	if r.instrument != "" || r.unit != "" {
+	if r.unit != "" {
 		k.test(r.form.unit)
 		if m.Unit != r.unit {
-			k.findAt(r.form.unit, Finding{}, "", m.Name, func(f *Finding) {
+			k.findAt(r.form.unit, place{}, "", m.Name, func(f *Finding) {
 				f.Message = fmt.Sprintf("%s has the unit %q", m.Name, m.Unit)
-				f.Expected, f.Found = r.unit, m.Unit
+				f.Expected, f.Found = r.unit, cmp.Or(m.Unit, "none")
 			})
 		}
 	}
@@ -191,7 +191,7 @@ func (k *Checker) checkForm(r *metricRule, m *capture.Metric) {
 		for i := range m.Points {
 			k.test(r.form.buckets)
 			if !slices.Equal(m.Points[i].Bounds, r.buckets) {
-				k.findAt(r.form.buckets, Finding{}, "", m.Name, func(f *Finding) {
+				k.findAt(r.form.buckets, place{}, "", m.Name, func(f *Finding) {
 					f.Message = fmt.Sprintf("%s has other boundaries", m.Name)
 					f.Expected, f.Found = clip(fmt.Sprint(r.buckets), 120), clip(fmt.Sprint(m.Points[i].Bounds), 120)
 				})
@@ -200,10 +200,14 @@ func (k *Checker) checkForm(r *metricRule, m *capture.Metric) {
 	}
 }
 
-// checkPoints checks the attributes of every point.
+// checkPoints checks the attributes of every point, and what its examples repeat of
+// single measurements.
 func (k *Checker) checkPoints(r *metricRule, m *capture.Metric) {
 	for i := range m.Points {
 		k.checkAttributes(r.name, m.Points[i].Attributes, r.attributes)
+		for j := range m.Points[i].Exemplars {
+			k.checkAttributes(r.name, m.Points[i].Exemplars[j].Attributes, nil)
+		}
 	}
 }
 
@@ -215,13 +219,7 @@ func (k *Checker) checkAttributes(on string, attributes capture.Attributes, rule
 		k.checkForbidden(-1, on, &attributes[j], info, false)
 	}
 	for a := range rules {
-		var kv *attribute.KeyValue
-		var info *keyInfo
-		for j := range attributes {
-			if known := k.view.cache.get(attributes[j].Key); known.id == rules[a].id {
-				kv, info = &attributes[j], known
-			}
-		}
+		kv, info := k.view.among(attributes, rules[a].id)
 		k.checkAttribute(&rules[a], -1, on, kv, info)
 	}
 }
@@ -239,7 +237,7 @@ func (k *Checker) checkSeries(r *metricRule, metrics []*capture.Metric) {
 		}
 	}
 	if len(series) > r.maxSeries {
-		k.findAt(r.series, Finding{}, "", "", func(f *Finding) {
+		k.findAt(r.series, place{}, "", "", func(f *Finding) {
 			f.Message = fmt.Sprintf("%s has %d series", r.name, len(series))
 			f.Expected, f.Found = fmt.Sprintf("at most %d", r.maxSeries), fmt.Sprint(len(series))
 		})
@@ -276,7 +274,7 @@ func (k *Checker) checkMeasured(r *metricRule, metrics []*capture.Metric) {
 		for i := range m.Points {
 			p := &m.Points[i]
 			if m.Kind == capture.KindHistogram || m.Kind == capture.KindExponential {
-				count += int(p.Count) //nolint:gosec // spans are fewer
+				count += int(p.Count)
 				sum += p.Sum
 			} else {
 				sum += p.Value
@@ -284,10 +282,10 @@ func (k *Checker) checkMeasured(r *metricRule, metrics []*capture.Metric) {
 		}
 	}
 	m, spans := r.measured, k.measured[r.measured.n]
-	if strings.HasPrefix(string(r.instrument), string(capture.KindHistogram)) {
+	if r.instrument == capture.KindHistogram {
 		k.test(m.count)
 		if count != spans.count {
-			k.findAt(m.count, Finding{}, "", "", func(f *Finding) {
+			k.findAt(m.count, place{}, "", "", func(f *Finding) {
 				f.Message = fmt.Sprintf("%s has %d measurements, and %d spans have something to measure", r.name, count, spans.count)
 				f.Expected, f.Found = fmt.Sprint(spans.count), fmt.Sprint(count)
 			})
@@ -297,108 +295,14 @@ func (k *Checker) checkMeasured(r *metricRule, metrics []*capture.Metric) {
 		return
 	}
 	k.test(m.sum)
-	if got := sum * m.scale; abs(got-spans.sum) > k.tolerance(m.tolerance, m.value.dim, got, spans.sum)*float64(max(1, spans.count)) {
-		k.findAt(m.sum, Finding{}, "", "", func(f *Finding) {
+	got := sum * m.scale
+	// Each measurement may be off by the absolute tolerance, and all together by the
+	// share.
+	each, all := k.tolerance(tolerance{abs: m.tolerance.abs}, m.value.dim, 0, 0), k.tolerance(tolerance{share: m.tolerance.share}, m.value.dim, got, spans.sum)
+	if slack := max(each*float64(spans.count), all); !(abs(got-spans.sum) <= slack) { // so that NaN is off, too
+		k.findAt(m.sum, place{}, "", "", func(f *Finding) {
 			f.Message = fmt.Sprintf("%s adds up to %s, and %s of the spans to %s", r.name, amount(got, m.value.dim), m.value.text, amount(spans.sum, m.value.dim))
-			f.Expected, f.Found = amount(spans.sum, m.value.dim), amount(got, m.value.dim)
+			f.Expected, f.Found = give(amount(spans.sum, m.value.dim), slack, m.value.dim), amount(got, m.value.dim)
 		})
-	}
-}
-
-// logRule is what holds for the records of one log event.
-type logRule struct {
-	missing    *rule
-	with       roleSet
-	trace      *rule
-	span       *rule
-	on         roleSet
-	onText     string
-	attributes []attributeRule
-}
-
-func (p *compiler) logs() {
-	p.program.logs = map[string]*logRule{}
-	for _, name := range sorted(p.spec.Logs) {
-		s := p.spec.Logs[name]
-		r := &logRule{on: p.roleSet(s.Position, s.On), onText: strings.Join(s.On, " or ")}
-		if s.Required || s.RequiredWith != nil {
-			r.missing, r.with = p.rule("log.missing", name, "", s.Position), p.roleSet(s.Position, s.RequiredWith)
-		}
-		if s.Trace || s.On != nil {
-			r.trace = p.rule("log.trace", name, "", s.Position)
-		}
-		if s.On != nil {
-			r.span = p.rule("log.span", name, "", s.Position)
-		}
-		for _, key := range sorted(s.Attributes) {
-			a := s.Attributes[key]
-			if a.RequiredIf != nil || a.RequiredIff != nil {
-				p.fail(a.Position, "%s: conditions are about spans, a log record is none", key)
-			}
-			r.attributes = append(r.attributes, p.attribute(name, key, a))
-		}
-		p.program.logs[name] = r
-	}
-}
-
-// checkLog checks one log record, except for its span, which may come later.
-func (k *Checker) checkLog(l *capture.Log) {
-	name := cmpOr(l.EventName, "log")
-	r := k.contract.program.logs[l.EventName]
-	if r == nil {
-		r = &logRule{}
-	} else {
-		k.seenLogs[l.EventName] = true
-	}
-	k.checkAttributes(name, l.Attributes, r.attributes)
-	if k.contract.program.forbid.value != nil {
-		k.searchValue(-1, name, "the body", l.Body)
-	}
-	at := Finding{TraceID: l.TraceID, SpanID: l.SpanID}
-	if r.trace != nil {
-		k.test(r.trace)
-		if !l.TraceID.IsValid() || !l.SpanID.IsValid() {
-			k.findAt(r.trace, at, "", "", func(f *Finding) {
-				f.Message = fmt.Sprintf("a record of %s belongs to no span", name)
-				f.Expected, f.Found = "the identifiers of a trace and a span", "none"
-			})
-			return
-		}
-	}
-	if r.span != nil && len(k.logSpans) < maxOrphans {
-		k.logSpans = append(k.logSpans, logSpan{l.EventName, at})
-	}
-}
-
-// logSpan is a log record whose span is looked for at the end.
-type logSpan struct {
-	name string
-	at   Finding
-}
-
-// judgeLogs checks what is known of log records at the end.
-func (k *Checker) judgeLogs() {
-	for _, l := range k.logSpans {
-		r := k.contract.program.logs[l.name]
-		k.test(r.span)
-		if k.rolesOf(l.at.TraceID, l.at.SpanID)&r.on == 0 {
-			k.findAt(r.span, l.at, "", "", func(f *Finding) {
-				f.Message = fmt.Sprintf("a record of %s belongs to no %s span", l.name, r.onText)
-				f.Expected, f.Found = r.onText, "span "+l.at.SpanID.String()
-			})
-		}
-	}
-	for _, name := range sorted(k.contract.program.logs) {
-		r := k.contract.program.logs[name]
-		if r.missing == nil || r.with != 0 && k.seenRoles&r.with == 0 {
-			continue
-		}
-		k.test(r.missing)
-		if !k.seenLogs[name] {
-			k.findAt(r.missing, Finding{}, "", "", func(f *Finding) {
-				f.Message = fmt.Sprintf("no log record of the event %s was emitted", name)
-				f.Expected, f.Found = name, "nothing"
-			})
-		}
 	}
 }

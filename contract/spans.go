@@ -5,8 +5,6 @@ import (
 	"regexp"
 	"strings"
 
-	"go.opentelemetry.io/otel/attribute"
-
 	"github.com/genaitrace/otelgenai/contract/spec"
 )
 
@@ -37,7 +35,7 @@ type roleRule struct {
 func (p *compiler) role(name string, s spec.Span) roleRule {
 	r := roleRule{name: name, match: p.condition(s.Match, true)}
 	if s.Match == nil {
-		p.fail(s.Position, "role %s: match is missing, so no span has the role", name)
+		p.failf(s.Position, "role %s: match is missing, so no span has the role", name)
 	}
 	bit := roleSet(1) << p.byRole[name]
 	r.seen = p.rule("contract.unexercised", name, "", s.Position)
@@ -45,7 +43,7 @@ func (p *compiler) role(name string, s spec.Span) roleRule {
 	if s.Kind != nil {
 		r.kind, r.kindText = p.rule("span.kind", name, "", s.Position), strings.Join(s.Kind, " or ")
 		for _, k := range s.Kind {
-			r.kinds |= 1 << oneOf(p, s.Position, "kind", k, kinds)
+			r.kinds |= kindBit(oneOf(p, s.Position, "kind", k, kinds))
 		}
 	}
 	if s.Name != nil {
@@ -57,7 +55,7 @@ func (p *compiler) role(name string, s spec.Span) roleRule {
 	if s.Status != nil {
 		r.status, r.statusText = p.rule("span.status", name, "", s.Position), strings.Join(s.Status, " or ")
 		for _, status := range s.Status {
-			r.statuses |= 1 << oneOf(p, s.Position, "status", status, statuses)
+			r.statuses |= statusBit(oneOf(p, s.Position, "status", status, statuses))
 		}
 	}
 	r.parent = p.parent(name, s.Parent)
@@ -75,7 +73,7 @@ func (k *Checker) checkRole(r *roleRule, i int) {
 	k.test(r.seen)
 	if r.kind != nil {
 		k.test(r.kind)
-		if r.kinds&(1<<s.Kind) == 0 {
+		if r.kinds&kindBit(s.Kind) == 0 {
 			k.find(r.kind, i, "", func(f *Finding) {
 				f.Message = fmt.Sprintf("%s span has the kind %s", r.name, s.Kind)
 				f.Expected, f.Found = r.kindText, s.Kind.String()
@@ -84,16 +82,16 @@ func (k *Checker) checkRole(r *roleRule, i int) {
 	}
 	if r.naming != nil {
 		k.test(r.naming)
-		if want, ok := matchName(v, i, r.names); !ok {
+		if want, ok := k.matchName(i, r.names); !ok {
 			k.find(r.naming, i, "", func(f *Finding) {
-				f.Message = fmt.Sprintf("%s span is named %q", r.name, s.Name)
-				f.Expected, f.Found = want, s.Name
+				f.Message = fmt.Sprintf("%s span is named %q", r.name, k.name(s))
+				f.Expected, f.Found = want, k.name(s)
 			})
 		}
 	}
 	if r.status != nil {
 		k.test(r.status)
-		if r.statuses&(1<<s.Status) == 0 {
+		if r.statuses&statusBit(s.Status) == 0 {
 			k.find(r.status, i, "", func(f *Finding) {
 				f.Message = fmt.Sprintf("%s span has the status %s", r.name, s.Status)
 				f.Expected, f.Found = r.statusText, s.Status.String()
@@ -117,38 +115,66 @@ type nameFormat struct {
 	text  string
 	parts []string // text, with a fact after each but the last
 	facts []keyID
+	whole glob // of text, where there are no facts
+	plain bool // text has no star
 }
 
 var placeholder = regexp.MustCompile(`\{([^{}]+)\}`)
 
 func (p *compiler) nameFormat(at spec.Position, format string) nameFormat {
-	f := nameFormat{text: format}
+	f := nameFormat{text: format, whole: newGlob(format), plain: !strings.Contains(format, "*")}
 	rest := 0
 	for _, m := range placeholder.FindAllStringSubmatchIndex(format, -1) {
 		f.parts = append(f.parts, format[rest:m[0]])
-		f.facts = append(f.facts, p.keys.id(format[m[2]:m[3]]))
+		f.facts = append(f.facts, p.key(at, format[m[2]:m[3]]))
 		rest = m[1]
 	}
 	f.parts = append(f.parts, format[rest:])
 	if strings.ContainsAny(strings.Join(f.parts, ""), "{}") {
-		p.fail(at, "name is %q: a brace is open", format)
+		p.failf(at, "name is %q: a brace is open", format)
 	}
 	return f
 }
 
-// expand puts the values of the span in, as far as it has them all.
-func (f *nameFormat) expand(v *view, i int) (string, bool) {
-	if len(f.facts) == 0 {
-		return f.text, true
+// matches reports whether the span is named so. A format with a fact that the span
+// does not have matches nothing.
+func (f *nameFormat) matches(v *view, i int) bool {
+	name := v.spans[i].Name
+	switch {
+	case len(f.facts) == 0:
+		return f.whole.match(name)
+	case f.plain:
+		for j, id := range f.facts {
+			kv, info := v.fact(i, id)
+			if kv == nil {
+				return false
+			}
+			var ok bool
+			if name, ok = strings.CutPrefix(name, f.parts[j]); !ok {
+				return false
+			}
+			if name, ok = strings.CutPrefix(name, info.text(kv.Value.String())); !ok {
+				return false
+			}
+		}
+		return name == f.parts[len(f.parts)-1]
+	default:
+		// A star in a value stands for itself.
+		text, ok := f.expand(v, i, func(s string) string { return strings.ReplaceAll(s, "*", "\x00") })
+		return ok && newGlob(text).match(strings.ReplaceAll(name, "*", "\x00"))
 	}
+}
+
+// expand puts the values of the span in; false where it lacks one.
+func (f *nameFormat) expand(v *view, i int, escape func(string) string) (string, bool) {
 	var b strings.Builder
 	for j, id := range f.facts {
 		kv, info := v.fact(i, id)
 		if kv == nil {
-			return f.text, false
+			return "", false
 		}
 		b.WriteString(f.parts[j])
-		b.WriteString(strings.ReplaceAll(info.text(kv.Value.String()), "*", "?"))
+		b.WriteString(escape(info.text(kv.Value.String())))
 	}
 	b.WriteString(f.parts[len(f.parts)-1])
 	return b.String(), true
@@ -156,15 +182,19 @@ func (f *nameFormat) expand(v *view, i int) (string, bool) {
 
 // matchName reports whether the name of a span has one of the formats, and returns
 // what it should have been.
-func matchName(v *view, i int, formats []nameFormat) (want string, ok bool) {
-	name := strings.ReplaceAll(v.spans[i].Name, "*", "?")
-	var wants []string
+func (k *Checker) matchName(i int, formats []nameFormat) (want string, ok bool) {
 	for j := range formats {
-		text, complete := formats[j].expand(v, i)
-		if complete && newGlob(text).match(name) {
+		if formats[j].matches(&k.view, i) {
 			return "", true
 		}
-		wants = append(wants, text)
+	}
+	var wants []string
+	for j := range formats {
+		text, complete := formats[j].expand(&k.view, i, func(s string) string { return s })
+		if !complete || k.secret(text) {
+			text = formats[j].text
+		}
+		wants = append(wants, clip(text, 120))
 	}
 	return strings.Join(wants, " or "), false
 }
@@ -201,7 +231,7 @@ func (p *compiler) parent(role string, s *spec.Parent) *parentRule {
 	}
 	r.text = strings.Join(parts, ", or ")
 	if r.text == "" {
-		p.fail(s.Position, "parent of %s is empty: want is, within, link or root", role)
+		p.failf(s.Position, "parent of %s is empty: want is, within, link or root", role)
 	}
 	return r
 }
@@ -213,42 +243,59 @@ func (k *Checker) checkParent(r *roleRule, i int) {
 	switch {
 	case p.is != 0 && up >= 0 && v.roles[up]&p.is != 0,
 		p.within != 0 && v.above[i]&p.within != 0,
-		p.root && up < 0,
-		p.link != 0 && k.linked(i, p.link):
+		p.root && up < 0:
 		return
 	}
-	k.find(p.rule, i, "", func(f *Finding) {
-		f.Expected = p.text
-		switch s := v.spans[i]; {
-		case up >= 0:
-			f.Found = "below " + v.describe(up)
-		case s.ParentID.IsValid():
-			f.Found = "its parent " + s.ParentID.String() + " is not in the trace"
-		default:
-			f.Found = "no parent"
-		}
-		f.Message = fmt.Sprintf("%s span is not %s", r.name, p.text)
-	})
+	links := linksOf(v.spans[i])
+	if p.link == 0 || links == nil || len(k.linked) >= maxOrphans && !k.seen.anyHas(links, p.link) {
+		k.find(p.rule, i, "", func(f *Finding) { p.misplaced(f, r.name, k.above(i)) })
+	} else if len(k.linked) < maxOrphans {
+		k.linked = append(k.linked, linkedSpan{p, r.name, k.where(i), k.above(i), links})
+	}
 }
 
-// linked reports whether a link of a span leads to one of its trace that has one
-// of the roles.
-func (k *Checker) linked(i int, roles roleSet) bool {
-	v := &k.view
-	for _, l := range v.spans[i].Links {
-		if k.rolesOf(l.TraceID, l.SpanID)&roles != 0 {
-			return true
+// above says what a span stands below.
+func (k *Checker) above(i int) string {
+	s := k.view.spans[i]
+	if up := k.view.trace.ParentIndex(i); up >= 0 {
+		return "below " + k.describe(up)
+	}
+	if s.ParentID.IsValid() {
+		return "its parent " + s.ParentID.String() + " is not in the trace"
+	}
+	return "no parent"
+}
+
+func (p *parentRule) misplaced(f *Finding, role, found string) {
+	f.Message = fmt.Sprintf("%s span is not %s", role, p.text)
+	f.Expected, f.Found = p.text, found
+}
+
+// linkedSpan is a span that stands at the right place if one of its links leads to
+// the right role, which is known for certain at the end.
+type linkedSpan struct {
+	rule  *parentRule
+	role  string
+	at    place
+	found string
+	links []spanRef
+}
+
+func (k *Checker) judgeLinked() {
+	for _, l := range k.linked {
+		if !k.seen.anyHas(l.links, l.rule.link) {
+			k.findAt(l.rule.rule, l.at, "", "", func(f *Finding) { l.rule.misplaced(f, l.role, l.found) })
 		}
 	}
-	return false
 }
 
 // describe names a span with its role.
-func (v *view) describe(i int) string {
-	if role := v.firstRole(i); role != "" {
-		return fmt.Sprintf("%s (%s)", v.spans[i].Name, role)
+func (k *Checker) describe(i int) string {
+	name := k.name(k.view.spans[i])
+	if role := k.view.firstRole(i); role != "" {
+		return fmt.Sprintf("%s (%s)", name, role)
 	}
-	return v.spans[i].Name
+	return name
 }
 
 // countRule says how many spans of a role there are.
@@ -270,7 +317,7 @@ func (p *compiler) count(role string, s *spec.Count) *countRule {
 	}
 	switch {
 	case s.Exactly != nil && (s.Min != nil || s.Max != nil):
-		p.fail(s.Position, "count of %s: exactly stands alone", role)
+		p.failf(s.Position, "count of %s: exactly stands alone", role)
 	case s.Exactly != nil:
 		r.min, r.max = *s.Exactly, *s.Exactly
 	default:
@@ -282,7 +329,7 @@ func (p *compiler) count(role string, s *spec.Count) *countRule {
 		}
 	}
 	if r.min < 0 || r.max >= 0 && r.max < r.min {
-		p.fail(s.Position, "count of %s: at least %d and at most %d cannot be", role, r.min, r.max)
+		p.failf(s.Position, "count of %s: at least %d and at most %d cannot be", role, r.min, r.max)
 	}
 	return r
 }
@@ -300,38 +347,43 @@ func (c *countRule) text() string {
 	}
 }
 
-// checkCount counts the spans of a role in the trace.
+// checkCount counts the spans of a role in the trace, or in each span of another
+// role: those to which it is the next above.
 func (k *Checker) checkCount(r *roleRule, bit roleSet) {
 	v, c := &k.view, r.count
-	counts := map[int]int{} // by the span that is counted within
-	total, some := 0, -1
-	for i := range v.spans {
-		if c.per >= 0 && v.roles[i]&(1<<c.per) != 0 {
-			counts[i] += 0
-		}
-		if v.roles[i]&bit == 0 {
-			continue
-		}
-		total++
-		some = i
-		if c.per >= 0 {
-			for up := v.trace.ParentIndex(i); up >= 0; up = v.trace.ParentIndex(up) {
-				if v.roles[up]&(1<<c.per) != 0 {
-					counts[up]++
-					break
-				}
-			}
-		}
-	}
-	if c.per < 0 {
-		if total > 0 {
-			k.judgeCount(r, some, total)
-		}
+	if c.per >= 0 {
+		k.checkCountPer(r, bit)
 		return
 	}
+	first, total := -1, 0
+	if v.any&bit != 0 {
+		for i := range v.spans {
+			if v.roles[i]&bit == 0 {
+				continue
+			}
+			if total++; first < 0 {
+				first = i
+			}
+		}
+		k.judgeCount(r, first, total)
+	}
+}
+
+func (k *Checker) checkCountPer(r *roleRule, bit roleSet) {
+	v, per := &k.view, r.count.per
+	if v.any&(1<<per) == 0 {
+		return
+	}
+	over := v.nearest(per)
+	k.first = resize(k.first, len(v.spans))
 	for i := range v.spans {
-		if n, ok := counts[i]; ok {
-			k.judgeCount(r, i, n)
+		if up := over[i]; up >= 0 && v.roles[i]&bit != 0 {
+			k.first[up]++
+		}
+	}
+	for i, n := range k.first {
+		if v.roles[i]&(1<<per) != 0 {
+			k.judgeCount(r, i, int(n))
 		}
 	}
 }
@@ -348,25 +400,9 @@ func (k *Checker) judgeCount(r *roleRule, i, n int) {
 	k.find(c.rule, i, "", func(f *Finding) {
 		where := "the trace"
 		if c.per >= 0 {
-			where = k.view.spans[i].Name
+			where = k.name(k.view.spans[i])
 		}
-		f.Message = fmt.Sprintf("%d spans of the role %s in %s", n, r.name, where)
+		f.Message = fmt.Sprintf("%s of the role %s in %s", count(n, "span"), r.name, where)
 		f.Expected, f.Found = c.text(), fmt.Sprint(n)
 	})
-}
-
-// show writes a value for a message. Text is left out, because it may be a secret
-// and the finding is about something else.
-func show(v attribute.Value) string {
-	if v.Type() == attribute.STRING {
-		return fmt.Sprintf("%q", clip(v.AsString(), 80))
-	}
-	return clip(v.String(), 80)
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/genaitrace/otelgenai/capture"
@@ -41,8 +42,9 @@ type atom struct {
 	event    string  // of event
 	eventKey bool    // of event: its attribute id is meant, and not its moment
 
-	of   place
-	role int // of ofRole
+	of    owner
+	role  int // of ofRole
+	total int // of ofRole: its number in program.atoms
 }
 
 type what int8
@@ -56,11 +58,11 @@ const (
 	isEvent
 )
 
-// place says whose facts an atom reads.
-type place int8
+// owner says whose facts an atom reads.
+type owner int8
 
 const (
-	ofSelf place = iota
+	ofSelf owner = iota
 	ofParent
 	ofRole
 )
@@ -72,6 +74,7 @@ func (p *compiler) term(at spec.Position, text string) term {
 	for rest := text; ; {
 		part, sign, after := cutTerm(rest)
 		a := p.atom(at, text, strings.TrimSpace(part))
+		a.total = p.total(a)
 		a.minus = minus
 		t.atoms = append(t.atoms, a)
 		if sign == 0 {
@@ -81,6 +84,21 @@ func (p *compiler) term(at spec.Position, text string) term {
 	}
 	t.dim = p.sumDimension(at, &t)
 	return t
+}
+
+// total returns the number of an atom that reads a role. Rules that name the same
+// one share it.
+func (p *compiler) total(a atom) int {
+	if a.of != ofRole {
+		return 0
+	}
+	a.optional = false
+	n := slices.Index(p.program.atoms, a)
+	if n < 0 {
+		n = len(p.program.atoms)
+		p.program.atoms = append(p.program.atoms, a)
+	}
+	return n
 }
 
 // cutTerm cuts a term at its first + or - outside parentheses.
@@ -118,7 +136,7 @@ func (p *compiler) sumDimension(at spec.Position, t *term) dimension {
 	timed := len(t.atoms) > numbers
 	switch {
 	case numbers > 0 && timed && !onlyZeros(t, numbers):
-		p.fail(at, "%q adds numbers and times", t.text)
+		p.failf(at, "%q adds numbers and times", t.text)
 		return dimNumber
 	case numbers > 0:
 		return dimNumber
@@ -127,7 +145,7 @@ func (p *compiler) sumDimension(at spec.Position, t *term) dimension {
 	case instants == 1:
 		return dimInstant
 	default:
-		p.fail(at, "%q adds moments: only their difference means something", t.text)
+		p.failf(at, "%q adds moments: only their difference means something", t.text)
 		return dimInstant
 	}
 }
@@ -146,7 +164,7 @@ func (p *compiler) atom(at spec.Position, text, s string) atom {
 	a := atom{id: noKey, scale: 1}
 	s, a.optional = strings.CutSuffix(s, "?")
 	if s == "" {
-		p.fail(at, "%q: a part is empty", text)
+		p.failf(at, "%q: a part is empty", text)
 		return a
 	}
 	if c := s[0]; isDigit(c) || c == '.' || c == '-' {
@@ -169,7 +187,7 @@ func (p *compiler) atom(at spec.Position, text, s string) atom {
 	if call {
 		var closed bool
 		if argument, closed = strings.CutSuffix(argument, ")"); !closed || argument == "" {
-			p.fail(at, "%q: want %s(…)", text, name)
+			p.failf(at, "%q: want %s(…)", text, name)
 			return a
 		}
 	}
@@ -184,21 +202,21 @@ func (p *compiler) atom(at spec.Position, text, s string) atom {
 		a.what, a.dim = isEvent, dimInstant
 		var key string
 		if a.event, key, a.eventKey = strings.Cut(argument, ","); a.eventKey {
-			p.attrAtom(&a, strings.TrimSpace(key))
+			p.attrAtom(at, &a, strings.TrimSpace(key))
 		}
 	case name == "attr" && call:
 		a.what = isAttr
-		p.attrAtom(&a, argument)
+		p.attrAtom(at, &a, strings.TrimSpace(argument))
 	default:
 		words := []string{"duration", "start", "end", "attr(KEY)", "event(NAME)", "event(NAME, KEY)"}
-		p.fail(at, "%q: %q is none of %s, with a role or parent and a dot before it, and no constant such as 5ms", text, s, strings.Join(words, ", "))
+		p.failf(at, "%q: %q is none of %s, with a role or parent and a dot before it, and no constant such as 5ms", text, s, strings.Join(words, ", "))
 	}
 	return a
 }
 
 // attrAtom makes an atom read an attribute, in nanoseconds where it is a time.
-func (p *compiler) attrAtom(a *atom, key string) {
-	a.id, a.dim = p.keys.id(key), dimNumber
+func (p *compiler) attrAtom(at spec.Position, a *atom, key string) {
+	a.id, a.dim = p.key(at, key), dimNumber
 	if ns, ok := timeUnits[p.keys.unitOf(a.id)]; ok {
 		a.dim, a.scale = dimDuration, ns
 	}
@@ -206,21 +224,22 @@ func (p *compiler) attrAtom(a *atom, key string) {
 
 // value returns the value of a term for a span; false where a part is absent.
 func (t *term) value(v *view, i int) (float64, bool) {
-	sum := 0.0
-	any := false
+	sum, found := 0.0, false
 	for j := range t.atoms {
 		a := &t.atoms[j]
 		f, ok := a.value(v, i)
-		if !ok && !a.optional || notFinite(f) {
+		switch {
+		case ok && notFinite(f), !ok && !a.optional:
 			return 0, false
-		}
-		any = any || ok
-		if a.minus {
+		case !ok:
+			continue
+		case a.minus:
 			f = -f
 		}
+		found = true
 		sum += f
 	}
-	return sum, any
+	return sum, found
 }
 
 func (a *atom) value(v *view, i int) (float64, bool) {
@@ -238,18 +257,18 @@ func (a *atom) value(v *view, i int) (float64, bool) {
 	}
 }
 
-// read reads one span.
+// read reads one span. What it returns beside false means nothing.
 func (a *atom) read(v *view, i int) (float64, bool) {
 	s := v.spans[i]
 	switch a.what {
 	case isConstant:
 		return a.constant, true
 	case isDuration:
-		return float64(s.Duration()), s.Ended()
+		return float64(s.Duration()), s.Ended() && !s.Start.IsZero()
 	case isStart:
-		return v.since(s.Start), true
+		return v.since(s.Start)
 	case isEnd:
-		return v.since(s.End), s.Ended()
+		return v.since(s.End)
 	case isAttr:
 		n, ok := v.number(i, a.id)
 		return n * a.scale, ok
@@ -259,7 +278,7 @@ func (a *atom) read(v *view, i int) (float64, bool) {
 			return 0, false
 		}
 		if !a.eventKey {
-			return v.since(e.Time), true
+			return v.since(e.Time)
 		}
 		n, ok := v.eventNumber(e, a.id)
 		return n * a.scale, ok
@@ -279,50 +298,83 @@ func firstEvent(s *capture.Span, name string) *capture.Event {
 
 // eventNumber returns an attribute of an event as a number of the canonical key.
 func (v *view) eventNumber(e *capture.Event, id keyID) (float64, bool) {
-	for j := range e.Attributes {
-		if info := v.cache.get(e.Attributes[j].Key); info.id == id {
-			return number(e.Attributes[j].Value, info.factor)
-		}
-	}
-	return 0, false
-}
-
-// readRole reads the spans of a role below i: the sum of their durations, the
-// first start, the last end, and of facts the first.
-func (a *atom) readRole(v *view, i int) (float64, bool) {
-	bit := roleSet(1) << a.role
-	if v.below[i]&bit == 0 {
+	kv, info := v.among(e.Attributes, id)
+	if kv == nil {
 		return 0, false
 	}
-	sum, found := 0.0, false
-	for j := range v.below {
-		if v.roles[j]&bit == 0 || !v.inside(j, i) {
-			continue
-		}
-		f, ok := a.read(v, j)
-		switch {
-		case !ok && a.what == isDuration, !ok && a.what == isEnd:
-			return 0, false // one of them has not ended
-		case !ok:
-		case !found:
-			sum, found = f, true
-		case a.what == isDuration:
-			sum += f
-		case a.what == isStart:
-			sum = min(sum, f)
-		case a.what == isEnd:
-			sum = max(sum, f)
-		}
-	}
-	return sum, found
+	return number(kv.Value, info.factor)
 }
 
-// inside reports whether j is below i.
-func (v *view) inside(j, i int) bool {
-	for up := v.trace.ParentIndex(j); up >= 0; up = v.trace.ParentIndex(up) {
-		if up == i {
-			return true
+// total is what an atom says of the spans of its role below one span.
+type total struct {
+	value float64
+	at    int32 // the span that value is of
+	state totalState
+}
+
+type totalState int8
+
+const (
+	noTotal   totalState = iota // there is no such span, or none has the fact
+	someTotal                   // value
+	openTotal                   // one of them has not ended, so nobody knows
+)
+
+// readRole reads the spans of a role below i: the sum of their durations, the
+// first start, the last end, and of facts that of the earliest span.
+func (a *atom) readRole(v *view, i int) (float64, bool) {
+	if v.below[i]&(1<<a.role) == 0 {
+		return 0, false
+	}
+	if !v.totalled[a.total] {
+		v.totals[a.total], v.totalled[a.total] = a.readAll(v, v.totals[a.total]), true
+	}
+	t := &v.totals[a.total][i]
+	return t.value, t.state == someTotal
+}
+
+// readAll works out the totals of all spans at once, from the leaves on: to look
+// below each span again would be quadratic.
+func (a *atom) readAll(v *view, totals []total) []total {
+	totals = resize(totals, len(v.spans))
+	for _, i := range slices.Backward(v.order) {
+		p := v.trace.ParentIndex(int(i))
+		if p < 0 {
+			continue
+		}
+		a.add(&totals[p], totals[i])
+		if v.roles[i]&(1<<a.role) == 0 {
+			continue
+		}
+		own := total{at: i}
+		if f, ok := a.read(v, int(i)); ok {
+			own.value, own.state = f, someTotal
+		} else if a.what == isDuration || a.what == isEnd {
+			own.state = openTotal
+		}
+		a.add(&totals[p], own)
+	}
+	return totals
+}
+
+func (a *atom) add(to *total, t total) {
+	switch {
+	case t.state == noTotal || to.state == openTotal:
+		return
+	case to.state == noTotal || t.state == openTotal:
+		*to = t
+		return
+	}
+	switch a.what {
+	case isDuration:
+		to.value += t.value
+	case isStart:
+		to.value = min(to.value, t.value)
+	case isEnd:
+		to.value = max(to.value, t.value)
+	default:
+		if t.at < to.at {
+			*to = t
 		}
 	}
-	return false
 }

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -61,7 +62,7 @@ func (r *Report) Summary() string {
 		}
 	}
 	text := fmt.Sprintf("%s: %s, %s in %s, %s, %s; %d of %d rules tested",
-		cmpOr(r.Contract, "contract"), result(r), count(r.Spans, "span"), count(r.Traces, "trace"),
+		cmp.Or(r.Contract, "contract"), result(r), count(r.Spans, "span"), count(r.Traces, "trace"),
 		count(r.Metrics, "metric"), count(r.Logs, "log record"), tested, len(r.Rules))
 	if len(r.Accepted) > 0 {
 		text += fmt.Sprintf(", %d accepted", len(r.Accepted))

@@ -37,12 +37,12 @@ func (p *compiler) timing(s *spec.Timing) timingRule {
 			continue
 		}
 		if r.relation != "" {
-			p.fail(s.Position, "timing %s: only one of at_most, equal and order can be said", s.ID)
+			p.failf(s.Position, "timing %s: only one of at_most, equal and order can be said", s.ID)
 		}
 		r.relation, texts = relation.id, relation.terms
 	}
 	if len(texts) < 2 {
-		p.fail(s.Position, "timing %s: want at_most, equal or order with two terms or more", s.ID)
+		p.failf(s.Position, "timing %s: want at_most, equal or order with two terms or more", s.ID)
 		r.relation = "timing.equal"
 	}
 	for _, text := range texts {
@@ -52,9 +52,9 @@ func (p *compiler) timing(s *spec.Timing) timingRule {
 		t := &r.terms[i]
 		switch {
 		case t.dim != r.terms[0].dim:
-			p.fail(s.Position, "timing %s: %q is %s and %q %s", s.ID, r.terms[0].text, r.terms[0].dim, t.text, t.dim)
+			p.failf(s.Position, "timing %s: %q is %s and %q %s", s.ID, r.terms[0].text, r.terms[0].dim, t.text, t.dim)
 		case r.relation == "timing.order" && t.dim != dimInstant:
-			p.fail(s.Position, "timing %s: %q is %s, want a moment", s.ID, t.text, t.dim)
+			p.failf(s.Position, "timing %s: %q is %s, want a moment", s.ID, t.text, t.dim)
 		}
 	}
 	r.rule = p.rule(r.relation, s.On, s.ID, s.Position)
@@ -67,7 +67,7 @@ func (k *Checker) checkTiming(r *timingRule, i int) {
 	if !r.when.holds(v, i) || r.unless != nil && r.unless.holds(v, i) {
 		return
 	}
-	values := make([]float64, 0, 8)
+	values := k.values[:0]
 	for j := range r.terms {
 		value, ok := r.terms[j].value(v, i)
 		if !ok {
@@ -75,28 +75,47 @@ func (k *Checker) checkTiming(r *timingRule, i int) {
 		}
 		values = append(values, value)
 	}
+	k.values = values
 	k.test(r.rule)
 	for j := 1; j < len(values); j++ {
 		a, b := values[j-1], values[j]
 		slack := k.tolerance(r.tolerance, r.terms[0].dim, a, b)
 		if r.relation == "timing.equal" && abs(a-b) > slack || r.relation != "timing.equal" && a > b+slack {
-			k.find(r.rule, i, "", func(f *Finding) {
-				sign := map[string]string{"timing.at_most": "≤", "timing.equal": "=", "timing.order": "before"}[r.relation]
-				first, second := &r.terms[j-1], &r.terms[j]
-				f.Message = fmt.Sprintf("%s: not %s %s %s", r.role(k), first.text, sign, second.text)
-				f.Expected = fmt.Sprintf("%s %s %s", first.text, sign, second.text)
-				if slack > 0 {
-					f.Expected += ", give or take " + amount(slack, durationOf(first.dim))
-				}
-				f.Found = amount(a, first.dim) + " and " + amount(b, second.dim)
-				f.Fix = r.why
-			})
+			k.find(r.rule, i, "", func(f *Finding) { r.tell(f, k, i, j, a, b, slack) })
 			return
 		}
 	}
 }
 
-func (r *timingRule) role(k *Checker) string { return k.contract.program.roles[r.on].name }
+// tell says that the value a of the j-th term and b of the next do not fit.
+func (r *timingRule) tell(f *Finding, k *Checker, i, j int, a, b, slack float64) {
+	first, second := &r.terms[j-1], &r.terms[j]
+	if first.dim == dimInstant { // a reader knows the start of the span, and not that of the trace
+		start, _ := k.view.since(k.view.spans[i].Start)
+		a, b = a-start, b-start
+	}
+	var wrong, right string
+	switch r.relation {
+	case "timing.equal":
+		wrong, right = "%s and %s differ", "%s = %s"
+	case "timing.order":
+		wrong, right = "%s comes after %s", "%s, then %s"
+	default:
+		wrong, right = "%s is more than %s", "%s ≤ %s"
+	}
+	f.Message = k.contract.program.roles[r.on].name + ": " + fmt.Sprintf(wrong, first.text, second.text)
+	f.Expected = give(fmt.Sprintf(right, first.text, second.text), slack, first.dim)
+	f.Found = amount(a, first.dim) + " and " + amount(b, second.dim)
+	f.Fix = r.why
+}
+
+// give adds a tolerance to what is expected.
+func give(expected string, slack float64, dim dimension) string {
+	if dim == dimNumber && slack < 1e-6 || dim != dimNumber && slack <= 2*rounding {
+		return expected
+	}
+	return expected + ", give or take " + amount(slack, durationOf(dim))
+}
 
 // rounding is what a time in a double or in whole nanoseconds may be off by.
 const rounding = 1.5
@@ -165,54 +184,76 @@ func (p *compiler) agree(s *spec.Agree) agreeRule {
 		r.per = p.roleIndex(s.Position, s.Per)
 	}
 	for _, key := range s.Keys {
-		r.ids = append(r.ids, p.keys.id(key))
+		r.ids = append(r.ids, p.key(s.Position, key))
 	}
 	r.exercise, r.needs = !s.Optional, r.across
 	return r
 }
 
+// checkAgree compares each span with the earliest one of the trace, or of the span
+// that is compared within. Values that agree with the same one agree, so a span in
+// several of those is compared with the earliest of the innermost, and that one
+// with the earliest of the next.
 func (k *Checker) checkAgree(r *agreeRule) {
 	v := &k.view
-	if r.per < 0 {
-		k.agreeWithin(r, -1)
+	if r.across != 0 && v.any&r.across == 0 || r.per >= 0 && v.any&(1<<r.per) == 0 {
 		return
 	}
-	for i := range v.spans {
-		if v.roles[i]&(1<<r.per) != 0 {
-			k.agreeWithin(r, i)
+	var over []int32
+	if r.per >= 0 {
+		over = v.nearest(r.per)
+	}
+	for n, id := range r.ids {
+		k.first = resize(k.first, len(v.spans)+1)
+		for i := range v.spans {
+			if r.across != 0 && v.roles[i]&r.across == 0 || !v.has(i, id) {
+				continue
+			}
+			top := -1
+			if r.per >= 0 && v.roles[i]&(1<<r.per) != 0 {
+				top = i
+			} else if r.per >= 0 {
+				top = int(over[i])
+			}
+			for top >= 0 || r.per < 0 {
+				first := &k.first[top+1]
+				if *first != 0 {
+					k.compare(r, n, first, i)
+					break
+				}
+				*first = int32(i) + 1
+				if top < 0 {
+					break
+				}
+				top = int(over[top])
+			}
 		}
 	}
 }
 
-// agreeWithin compares the spans at or below top, or all.
-func (k *Checker) agreeWithin(r *agreeRule, top int) {
-	v := &k.view
-	for n, id := range r.ids {
-		first := -1
-		for i := range v.spans {
-			if r.across != 0 && v.roles[i]&r.across == 0 || top >= 0 && i != top && !v.inside(i, top) {
-				continue
-			}
-			kv, _ := v.fact(i, id)
-			if kv == nil {
-				continue
-			}
-			if first < 0 {
-				first = i
-				continue
-			}
-			k.test(r.rule)
-			before, _ := v.fact(first, id)
-			if !k.same(r, first, i, id) {
-				k.findOn(r.rule, i, "", r.keys[n], func(f *Finding) {
-					f.Message = fmt.Sprintf("%s differs between %s and %s", r.keys[n], v.describe(first), v.describe(i))
-					f.Expected, f.Found = string(before.Key)+" "+show(before.Value), string(kv.Key)+" "+show(kv.Value)
-					f.Fix = r.why
-				})
-				break
-			}
-		}
+// disagreed stands for the earliest span of those that do not agree: one finding is
+// enough for them.
+const disagreed = -1
+
+// compare compares the span i with the earliest one, which first names from 1 on.
+func (k *Checker) compare(r *agreeRule, n int, first *int32, i int) {
+	v, id := &k.view, r.ids[n]
+	if *first == disagreed {
+		return
 	}
+	k.test(r.rule)
+	before := int(*first) - 1
+	if k.same(r, before, i, id) {
+		return
+	}
+	*first = disagreed
+	k.find(r.rule, i, r.keys[n], func(f *Finding) {
+		a, aInfo := v.fact(before, id)
+		b, bInfo := v.fact(i, id)
+		f.Message = fmt.Sprintf("%s differs between %s and %s", r.keys[n], k.describe(before), k.describe(i))
+		f.Expected, f.Found = string(a.Key)+" "+k.show(a, aInfo), string(b.Key)+" "+k.show(b, bInfo)
+		f.Fix = r.why
+	})
 }
 
 func (k *Checker) same(r *agreeRule, i, j int, id keyID) bool {
@@ -253,7 +294,7 @@ func (p *compiler) slo(s *spec.SLO) sloRule {
 	constant := func(key, text string) float64 {
 		value, isTime := p.constant(s.Position, key, text)
 		if isTime != (r.value.dim == dimDuration) && value != 0 {
-			p.fail(s.Position, "slo %s: %s is %q and %q is %s", s.ID, key, text, s.Value, r.value.dim)
+			p.failf(s.Position, "slo %s: %s is %q and %q is %s", s.ID, key, text, s.Value, r.value.dim)
 		}
 		return value
 	}
@@ -271,9 +312,16 @@ func (p *compiler) slo(s *spec.SLO) sloRule {
 		r.min = &lowest
 	}
 	if r.bounds == nil && r.min == nil {
-		p.fail(s.Position, "slo %s: want p50, p95, p99, max or min", s.ID)
+		p.failf(s.Position, "slo %s: want p50, p95, p99, max or min", s.ID)
 	}
 	return r
+}
+
+// samples are the values of an objective, and where the worst ones were.
+type samples struct {
+	values          []float64
+	most, least     float64
+	highest, lowest place // of the highest and the lowest value
 }
 
 // maxSamples bounds the values that an objective keeps.
@@ -283,32 +331,44 @@ func (k *Checker) sample(n int, r *sloRule, i int) {
 	if !r.when.holds(&k.view, i) {
 		return
 	}
-	if value, ok := r.value.value(&k.view, i); ok && len(k.samples[n]) < maxSamples {
-		k.samples[n] = append(k.samples[n], value)
+	value, ok := r.value.value(&k.view, i)
+	s := &k.samples[n]
+	if !ok || len(s.values) >= maxSamples {
+		return
+	}
+	at, first := k.spot(i), len(s.values) == 0
+	s.values = append(s.values, value)
+	if first || value > s.most || value == s.most && at.before(&s.highest) {
+		at.path = k.path(i)
+		s.most, s.highest = value, at
+	}
+	if first || value < s.least || value == s.least && at.before(&s.lowest) {
+		at.path = k.path(i)
+		s.least, s.lowest = value, at
 	}
 }
 
 // judgeSLO judges an objective by the nearest-rank percentile.
 func (k *Checker) judgeSLO(n int, r *sloRule) {
-	values := k.samples[n]
-	if len(values) < r.samples {
+	s := &k.samples[n]
+	if len(s.values) < r.samples || len(s.values) == 0 {
 		return
 	}
-	slices.Sort(values)
+	slices.Sort(s.values)
 	k.test(r.rule)
-	missed := func(name string, expected string, got float64) {
-		k.findAt(r.rule, Finding{}, "", r.id+" "+name, func(f *Finding) {
-			f.Message = fmt.Sprintf("%s of %s is %s over %d spans", name, r.value.text, amount(got, r.value.dim), len(values))
+	missed := func(name string, at place, expected string, got float64) {
+		k.findAt(r.rule, at, "", r.id+" "+name, func(f *Finding) {
+			f.Message = fmt.Sprintf("%s of %s is %s over %s", name, r.value.text, amount(got, r.value.dim), count(len(s.values), "span"))
 			f.Expected, f.Found = expected, amount(got, r.value.dim)
 		})
 	}
 	for _, b := range r.bounds {
-		got := values[max(0, int(math.Ceil(b.share*float64(len(values))))-1)]
+		got := s.values[max(0, int(math.Ceil(b.share*float64(len(s.values))))-1)]
 		if got > b.most {
-			missed(b.name, "at most "+amount(b.most, r.value.dim), got)
+			missed(b.name, s.highest, "at most "+amount(b.most, r.value.dim), got)
 		}
 	}
-	if r.min != nil && values[0] < *r.min {
-		missed("min", "at least "+amount(*r.min, r.value.dim), values[0])
+	if r.min != nil && s.least < *r.min {
+		missed("min", s.lowest, "at least "+amount(*r.min, r.value.dim), s.least)
 	}
 }

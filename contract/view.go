@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -17,7 +18,7 @@ const maxRoles = 64
 
 // view is one trace as the rules see it: which roles each span has, and where each
 // fact stands. It is used for one trace after the other. Spans are named by their
-// index.
+// index, and −1 stands for none.
 type view struct {
 	program *program
 	cache   *infoCache
@@ -28,10 +29,21 @@ type view struct {
 	roles   []roleSet // of the span
 	above   []roleSet // of the spans above it
 	below   []roleSet // of the span and those below it
+	any     roleSet   // of all spans
+	order   []int32   // the spans from the roots on, each after its parent
+	base    time.Time // what moments count from: the first start that is known
 
 	first []int32    // the place of the first attribute of each span in infos
 	infos []*keyInfo // what is known of each attribute of each span
 	facts []int32    // for each span and key the place of its attribute, from 1
+
+	over     []int32   // see nearest
+	totals   [][]total // by the number of an atom, see below
+	totalled []bool    // which of them are of this trace
+}
+
+func newView(p *program) view {
+	return view{program: p, cache: &infoCache{p.keys, map[attribute.Key]*keyInfo{}}, totals: make([][]total, len(p.atoms))}
 }
 
 func (v *view) load(t *capture.Trace) {
@@ -40,8 +52,13 @@ func (v *view) load(t *capture.Trace) {
 	v.outside = resize(v.outside, n)
 	v.roles, v.above, v.below = resize(v.roles, n), resize(v.above, n), resize(v.below, n)
 	v.facts = resize(v.facts, n*len(v.program.keys.canonical))
-	v.first, v.infos = resize(v.first, n), v.infos[:0]
+	v.first, v.infos = resize(v.first, n), resize(v.infos, 0)
+	v.totalled = resize(v.totalled, len(v.program.atoms))
+	v.base, v.any = time.Time{}, 0
 	for i, s := range t.Spans {
+		if v.base.IsZero() {
+			v.base = s.Start
+		}
 		v.loadFacts(i, s)
 	}
 	for i, s := range t.Spans {
@@ -54,52 +71,74 @@ func (v *view) load(t *capture.Trace) {
 				v.roles[i] |= 1 << r
 			}
 		}
+		v.any |= v.roles[i]
 	}
-	// A child may stand before its parent where clocks are off, so both ways are
-	// walked along the tree.
-	for i := range t.Spans {
-		if t.ParentIndex(i) < 0 {
-			v.spread(i)
+	v.loadTree()
+}
+
+// loadTree goes along the tree and not along the spans, because a child may stand
+// before its parent where clocks are off.
+func (v *view) loadTree() {
+	t := v.trace
+	v.order = resize(v.order, 0)
+	for root := range v.spans {
+		if t.ParentIndex(root) >= 0 {
+			continue
+		}
+		for i := root; i >= 0; i = v.next(i, root) {
+			v.order = append(v.order, int32(i))
+			if p := t.ParentIndex(i); p >= 0 {
+				v.above[i] = v.above[p] | v.roles[p]
+			}
+		}
+	}
+	for _, i := range slices.Backward(v.order) {
+		v.below[i] |= v.roles[i]
+		if p := t.ParentIndex(int(i)); p >= 0 {
+			v.below[p] |= v.below[i]
 		}
 	}
 }
 
-// spread fills above and below for the tree under root, without recursion.
-func (v *view) spread(root int) {
-	t := v.trace
-	i := root
-	for {
-		v.below[i] = v.roles[i]
-		if p := t.ParentIndex(i); p >= 0 {
-			v.above[i] = v.above[p] | v.roles[p]
-		}
-		if c := t.FirstChild(i); c >= 0 {
-			i = c
-			continue
-		}
-		for {
-			if i == root {
-				return
-			}
-			p := t.ParentIndex(i)
-			v.below[p] |= v.below[i]
-			if next := t.NextSibling(i); next >= 0 {
-				i = next
-				break
-			}
-			i = p
+// next returns what follows i in the tree under root, parents before their
+// children.
+func (v *view) next(i, root int) int {
+	if c := v.trace.FirstChild(i); c >= 0 {
+		return c
+	}
+	for ; i != root; i = v.trace.ParentIndex(i) {
+		if n := v.trace.NextSibling(i); n >= 0 {
+			return n
 		}
 	}
+	return -1
+}
+
+// nearest returns for each span the next one above it that has the role. The answer
+// is good until the next call.
+func (v *view) nearest(role int) []int32 {
+	v.over = resize(v.over, len(v.spans))
+	for _, i := range v.order {
+		switch p := v.trace.ParentIndex(int(i)); {
+		case p < 0:
+			v.over[i] = -1
+		case v.roles[p]&(1<<role) != 0:
+			v.over[i] = int32(p)
+		default:
+			v.over[i] = v.over[p]
+		}
+	}
+	return v.over
 }
 
 func (v *view) loadFacts(i int, s *capture.Span) {
 	facts := v.row(i)
-	v.first[i] = int32(len(v.infos)) //nolint:gosec // a capture in memory holds fewer
+	v.first[i] = int32(len(v.infos))
 	for j := range s.Attributes {
 		info := v.cache.get(s.Attributes[j].Key)
 		v.infos = append(v.infos, info)
 		if info.id != noKey && (info.exact || facts[info.id] == 0) {
-			facts[info.id] = int32(j) + 1 //nolint:gosec // a span holds fewer
+			facts[info.id] = int32(j) + 1
 		}
 	}
 }
@@ -125,6 +164,16 @@ func (v *view) fact(i int, id keyID) (*attribute.KeyValue, *keyInfo) {
 		return nil, nil
 	}
 	return &v.spans[i].Attributes[at-1], v.info(i, int(at)-1)
+}
+
+// among is fact for the attributes of an event, a metric or a log record.
+func (v *view) among(attributes capture.Attributes, id keyID) (kv *attribute.KeyValue, info *keyInfo) {
+	for j := range attributes {
+		if is := v.cache.get(attributes[j].Key); is.id == id && (kv == nil || is.exact) {
+			kv, info = &attributes[j], is
+		}
+	}
+	return kv, info
 }
 
 // text returns a text attribute of a span, empty where it is absent.
@@ -175,10 +224,12 @@ func (v *view) completed(i int) bool {
 	return !v.has(i, known.httpMethod) || v.has(i, known.httpStatus)
 }
 
-// since is a moment in nanoseconds from the start of the trace.
-func (v *view) since(t time.Time) float64 { return float64(t.Sub(v.spans[0].Start)) }
+// since is a moment in nanoseconds from the base on; false where it is not known.
+func (v *view) since(t time.Time) (float64, bool) {
+	return float64(t.Sub(v.base)), !t.IsZero()
+}
 
-// roleNames returns the roles of a set, for messages.
+// firstRole returns a role of a span for messages, empty where it has none.
 func (v *view) firstRole(i int) string {
 	for r := range v.program.roles {
 		if v.roles[i]&(1<<r) != 0 {
@@ -203,7 +254,8 @@ type infoCache struct {
 	seen map[attribute.Key]*keyInfo
 }
 
-// maxInfos bounds the cache: keys are chosen by whoever records.
+// maxInfos bounds caches, of text no longer than maxKey: keys and names are chosen by
+// whoever records.
 const maxInfos = 1 << 14
 
 func (c *infoCache) get(key attribute.Key) *keyInfo {
@@ -211,7 +263,7 @@ func (c *infoCache) get(key attribute.Key) *keyInfo {
 		return info
 	}
 	info := c.keys.info(key)
-	if len(c.seen) < maxInfos {
+	if len(c.seen) < maxInfos && len(key) <= maxKey {
 		c.seen[key] = &info
 	}
 	return &info

@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// maxSize bounds a contract file.
-const maxSize = 1 << 20
+// MaxSize bounds a contract file, in bytes.
+const MaxSize = 1 << 20
 
 // Position is a place in a contract file.
 type Position struct {
@@ -53,8 +53,8 @@ func Decode(name string, data []byte) (*File, error) {
 	fail := func(line, column int, format string, args ...any) (*File, error) {
 		return nil, &Error{Position{name, line, column}, fmt.Sprintf(format, args...)}
 	}
-	if len(data) > maxSize {
-		return fail(0, 0, "has %d bytes, a contract has at most %d", len(data), maxSize)
+	if len(data) > MaxSize {
+		return fail(0, 0, "is too large for a contract, which has at most %d bytes", MaxSize)
 	}
 	parsed, err := parse(data)
 	if err != nil {
@@ -112,6 +112,21 @@ func decode(root ast.Node, into *Contract) (err error) {
 		}
 	}()
 	return yaml.NodeToValue(root, into, yaml.Strict())
+}
+
+// Has reports whether the file says something at a place, such as
+// Has("forbid", "content"), be it false, 0 or nothing.
+func (f *File) Has(path ...string) bool {
+	if f == nil || f.root == nil {
+		return false
+	}
+	at := f.root
+	for _, key := range path {
+		if at = find(at, key); at == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // At returns the place of a part, such as At("spans", "gateway", "attributes"):

@@ -122,7 +122,7 @@ func scalars(node ast.Node) ([]any, error) {
 		case int64:
 			values = append(values, v)
 		case uint64:
-			values = append(values, int64(v)) //nolint:gosec // beyond int64 no attribute can be
+			values = append(values, int64(v))
 		default:
 			return nil, at(n, fmt.Sprintf("%v is neither text nor a number nor a truth value", v))
 		}
