@@ -36,6 +36,7 @@ var (
 		"github.com/google/uuid",       // imported by it
 		"golang.org/x/sys",             // imported by it
 	}
+	yamlLibrary  = []string{"github.com/goccy/go-yaml"} // for contract files; tests alone import these rooms
 	grpcMetadata = []string{
 		"google.golang.org/grpc/metadata", // gRPC's carrier is this type
 		// What that package imports itself:
@@ -68,7 +69,11 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 		{"middleware/genaihttp", [][]string{otelAPI, grpcMetadata}, []string{"genaitrace", "internal/bound", "internal/deadline", "middleware/wire", "propagation", "semconv"}},
 		{"middleware/genaigrpc", [][]string{otelAPI, grpcAll}, []string{"genaitrace", "internal/bound", "internal/deadline", "propagation", "semconv"}},
 		{"semconv/translate", [][]string{otelAPI, otelSDK}, nil},
+		{"capture", [][]string{otelAPI, otelSDK}, []string{"semconv"}},
 		{"capture/waterfall", nil, nil},
+		{"contract", [][]string{otelAPI, otelSDK, yamlLibrary}, []string{"capture", "semconv"}},
+		{"contract/mutate", [][]string{otelAPI, otelSDK, yamlLibrary}, []string{"capture", "contract", "semconv"}},
+		{"contract/contracttest", [][]string{otelAPI, otelSDK, yamlLibrary}, []string{"capture", "contract", "semconv"}},
 	} {
 		t.Run(room.path, func(t *testing.T) {
 			allowed := slices.Concat(room.allowed...)

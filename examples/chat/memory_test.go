@@ -38,15 +38,18 @@ type hops struct {
 func startHops(t *testing.T, cfg toy.Config) *hops {
 	t.Helper()
 	spans, metrics := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
-	h := startHopsOn(t, cfg,
+	h := startHopsOn(t, cfg, dial,
 		sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
 		sdkmetric.NewMeterProvider(sdkmetric.WithReader(metrics)))
 	h.spans, h.metrics = spans, metrics
 	return h
 }
 
-// startHopsOn starts the hops with providers of one's own.
-func startHopsOn(t *testing.T, cfg toy.Config, traces *sdktrace.TracerProvider, meters *sdkmetric.MeterProvider) *hops {
+type dialer func(target string, tel *telemetry, opts ...grpc.DialOption) (*grpc.ClientConn, error)
+
+// startHopsOn starts the hops with providers of one's own, and the way in which the
+// gateway connects with the service.
+func startHopsOn(t *testing.T, cfg toy.Config, connect dialer, traces *sdktrace.TracerProvider, meters *sdkmetric.MeterProvider) *hops {
 	t.Helper()
 	h := &hops{tel: &telemetry{}}
 	h.tel.use(traces, meters)
@@ -54,7 +57,7 @@ func startHopsOn(t *testing.T, cfg toy.Config, traces *sdktrace.TracerProvider, 
 	grpcLis := bufconn.Listen(1 << 16)
 	server := newService(toy.New(cfg, h.tel.tracer), h.tel)
 	go server.Serve(grpcLis)
-	conn, err := dial("passthrough:///memory", h.tel, grpc.WithContextDialer(
+	conn, err := connect("passthrough:///memory", h.tel, grpc.WithContextDialer(
 		func(ctx context.Context, _ string) (net.Conn, error) { return grpcLis.DialContext(ctx) },
 	))
 	if err != nil {
