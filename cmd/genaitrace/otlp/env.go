@@ -1,16 +1,18 @@
 package otlp
 
 import (
+	"cmp"
 	"net"
+	"os"
 	"strings"
 )
 
 // Env returns the environment variables that make the OpenTelemetry SDK of another
 // program, in any language, export to the receiver, as NAME=VALUE. They win over
 // earlier ones of the same name in [os/exec.Cmd.Env]. They name the HTTP port, which
-// takes gRPC too, for programs that were built with one exporter. And they make the
+// takes gRPC too, for programs that were built with one exporter. They make the
 // SDK export after 0.2 seconds, metrics every second, rather than after 5 and every
-// 60.
+// 60. And they keep the proxies of this program away from the receiver.
 func (r *Receiver) Env() []string {
 	url := "http://" + reachable(r.HTTPAddr())
 	const protocol = "http/protobuf"
@@ -31,7 +33,17 @@ func (r *Receiver) Env() []string {
 			"OTEL_EXPORTER_OTLP_"+name+"_PROTOCOL="+protocol,
 		)
 	}
-	return env
+	return append(env, direct(reachable(r.HTTPAddr()))...)
+}
+
+// direct keeps proxies, which not every SDK knows to leave out for loopback, away from
+// addr. Both spellings are set, because each is read by some.
+func direct(addr string) []string {
+	host, _, _ := net.SplitHostPort(addr)
+	if others := cmp.Or(os.Getenv("NO_PROXY"), os.Getenv("no_proxy")); others != "" {
+		host = others + "," + host
+	}
+	return []string{"NO_PROXY=" + host, "no_proxy=" + host}
 }
 
 // reachable replaces the address of all interfaces, to which nobody can connect, by

@@ -101,7 +101,7 @@ func (in encoding) contentType() string {
 func (r *Receiver) readBody(w http.ResponseWriter, req *http.Request) (body []byte, code int, err error) {
 	limit := int64(r.config.MaxBody)
 	var from io.Reader = http.MaxBytesReader(w, req.Body, limit)
-	switch req.Header.Get("Content-Encoding") {
+	switch strings.ToLower(req.Header.Get("Content-Encoding")) {
 	case "", "identity":
 	case "gzip":
 		if from, err = gzip.NewReader(from); err != nil {

@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -106,10 +107,11 @@ func (s *jsonScan) signals(doc []byte) ([]signal, *damage) {
 	var others []string
 	for _, k := range s.keys {
 		key := string(doc[k.from:k.to])
-		if sig, ok := signalNamed(key); ok {
-			found = append(found, sig)
-		} else {
+		switch sig, ok := signalNamed(key); {
+		case !ok:
 			others = append(others, key)
+		case !slices.Contains(found, sig): // a key that is there twice is decoded once
+			found = append(found, sig)
 		}
 	}
 	if len(found) == 0 && len(others) > 0 {

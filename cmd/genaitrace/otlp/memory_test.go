@@ -12,9 +12,9 @@ import (
 )
 
 func TestAStreamIsReadInBoundedMemory(t *testing.T) {
-	total := 40 << 20
+	total := 20 << 20
 	if testing.Short() {
-		total = 10 << 20
+		total = 8 << 20
 	}
 	for _, format := range []Format{JSONLines, Protobuf} {
 		t.Run(format.String(), func(t *testing.T) {

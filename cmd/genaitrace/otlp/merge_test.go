@@ -133,6 +133,7 @@ func TestReadingAFileMergesItsExports(t *testing.T) {
 	got, err := Read("f", strings.NewReader(lines.String()))
 	require.NoError(t, err)
 	require.Len(t, got.Metrics, 1)
+	assert.Equal(t, capture.KindCounter, got.Metrics[0].Kind)
 	require.Len(t, got.Metrics[0].Points, 1)
 	assert.InDelta(t, 50, got.Metrics[0].Points[0].Value, 0)
 }

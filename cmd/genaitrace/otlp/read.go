@@ -205,3 +205,20 @@ func (r *Reader) failed(err error) error {
 	}
 	return fmt.Errorf("%s: %w", r.name, err)
 }
+
+// keepMemory lets the next message use the memory of this one, unless that is much.
+func (r *Reader) keepMemory(message []byte) {
+	const much = 4 << 20
+	r.message = message
+	if cap(message) > much {
+		r.message = nil
+	}
+}
+
+// bytesOf writes a size for people.
+func bytesOf(n int) string {
+	if n >= 1<<20 && n%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

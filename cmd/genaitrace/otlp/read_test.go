@@ -39,6 +39,7 @@ func request() *capture.Capture {
 			TraceID: id, SpanID: server, Flags: trace.FlagsSampled,
 			Name: "POST /v1/chat/completions", Kind: trace.SpanKindServer, Start: at(0), End: at(1500),
 			Attributes: capture.Attributes{attribute.Int("http.response.status_code", 200)},
+			Status:     codes.Ok,
 			Resource:   resource, Scope: scope,
 		}, {
 			TraceID: id, SpanID: client, ParentID: server, ParentOrigin: capture.OriginRemote, Flags: trace.FlagsSampled,
@@ -143,6 +144,33 @@ func zip(t *testing.T, r io.Reader) []byte {
 	return out.Bytes()
 }
 
+func TestAKeyThatIsThereTwiceIsReadOnce(t *testing.T) {
+	list := strings.TrimPrefix(strings.TrimSuffix(line("01"), "}\n"), `{"resourceSpans":`)
+	got, err := Read("f", strings.NewReader(`{"resourceSpans":`+list+`,"resource_spans":`+list+`}`))
+	require.NoError(t, err)
+	assert.Len(t, got.Spans, 2)
+}
+
+func TestTheFormIsToldWhateverTheLength(t *testing.T) {
+	// Among the lengths are those that read as an opening brace, a tag or a line end.
+	for n := range 400 {
+		c := &capture.Capture{Spans: []*capture.Span{{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, Name: strings.Repeat("n", n), Start: time.Unix(1, 0)}}}
+		message := bare(t, c)
+		f, _, _ := detect(message)
+		require.Equal(t, bareFraming, f, "%d bytes", len(message))
+		f, _, _ = detect(binary.BigEndian.AppendUint32(nil, uint32(len(message))))
+		require.Equal(t, unknownFraming, f, "a length alone says nothing")
+		f, _, _ = detect(append(binary.BigEndian.AppendUint32(nil, uint32(len(message))), message...))
+		require.Equal(t, sizedFraming, f, "%d bytes", len(message))
+		f, _, _ = detect(protowire.AppendBytes(nil, message))
+		require.Equal(t, varintFraming, f, "%d bytes", len(message))
+		for _, indent := range []string{"", " ", "\n", "\n\n\n\n\n", "\r\n\t", strings.Repeat(" ", n)} {
+			f, _, _ = detect([]byte("{" + indent + `"resourceSpans": []}`))
+			require.Equal(t, jsonFraming, f)
+		}
+	}
+}
+
 func TestNextReturnsOneMessageAtATime(t *testing.T) {
 	in := NewReader("f", strings.NewReader(line("01")+line("02")+"{}\n"+line("03")))
 	var spans []int
@@ -203,7 +231,7 @@ func TestDamageNamesThePlace(t *testing.T) {
 		"no gzip":              {"\x1f\x8bno gzip at all", "f: gzip: invalid header"},
 		"protobuf cut off":     {string(sized[:len(sized)-1]), "f: byte 4: the message is cut off: 87 of 88 bytes are there"},
 		"protobuf, then junk":  {string(sized) + "\x01", "f: byte 92: the length of a message is cut off or damaged"},
-		"bare, then junk":      {string(bare(t, &capture.Capture{Spans: request().Spans})) + "\x12\x00", "f: byte 442: found 0x12; expected another resource (0x0a)"},
+		"bare, then junk":      {string(bare(t, &capture.Capture{Spans: request().Spans})) + "\x12\x00", "f: byte 444: found 0x12; expected another resource (0x0a)"},
 		"huge size":            {"\x07\xff\xff\xff\x0a\x00", "f: byte 0: a message of 134217727 bytes is announced; the limit is 64 MiB (WithMaxMessage)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -32,12 +32,13 @@ type Config struct {
 	GRPCAddr, HTTPAddr string
 	Remote             bool
 
-	// MaxBody bounds one export in bytes after decompression. Default DefaultMaxBody.
+	// MaxBody bounds one export in bytes after decompression; eight are received at a
+	// time. Default DefaultMaxBody.
 	MaxBody int
-	// MaxKept bounds what is kept: the bytes of the exports as they came, without
-	// compression; the memory is two to four times that. What comes beyond it is refused and
-	// counted. Of cumulative metrics only the latest points count. Default
-	// DefaultMaxKept. It does not matter with a Sink.
+	// MaxKept bounds what is kept, in bytes of the exports after decompression; the
+	// memory is two to four times that. What comes beyond it is refused and counted, again
+	// where the sender tries again. Of cumulative metrics only the points that are kept
+	// count. Default DefaultMaxKept. It does not matter with a Sink.
 	MaxKept int
 
 	// Sink gets each export, decoded, instead of the receiver keeping it. It is called by

@@ -206,6 +206,15 @@ func setEnv(t *testing.T, r *Receiver) {
 	}
 }
 
+func TestProxiesAreKeptAwayFromTheReceiver(t *testing.T) {
+	r := started(t, Config{})
+	t.Setenv("NO_PROXY", "")
+	t.Setenv("no_proxy", "")
+	assert.Subset(t, r.Env(), []string{"NO_PROXY=127.0.0.1", "no_proxy=127.0.0.1"})
+	t.Setenv("no_proxy", "example.org")
+	assert.Subset(t, r.Env(), []string{"NO_PROXY=example.org,127.0.0.1", "no_proxy=example.org,127.0.0.1"})
+}
+
 // TestAnotherProgramExports runs this test binary as the other program.
 func TestAnotherProgramExports(t *testing.T) {
 	if child() {
@@ -336,6 +345,14 @@ func TestGarbageOverGRPCIsRefusedAndSurvived(t *testing.T) {
 	assert.Len(t, r.Capture().Spans, 2)
 }
 
+func TestABombOverGRPCIsRefused(t *testing.T) {
+	r := started(t, Config{MaxBody: 1 << 20})
+	for _, addr := range []string{r.GRPCAddr(), r.HTTPAddr()} {
+		err := invoke(t, addr, "trace.v1.TraceService", make([]byte, 4<<20), grpc.UseCompressor("gzip"))
+		assert.Equal(t, codes.ResourceExhausted, status.Code(err), "%v", err)
+	}
+}
+
 // deepValue is a value of lists in lists.
 func deepValue(depth int) []byte {
 	var value []byte
@@ -346,11 +363,11 @@ func deepValue(depth int) []byte {
 }
 
 // invoke calls Export of a service with any bytes.
-func invoke(t *testing.T, addr, service string, message []byte) error {
+func invoke(t *testing.T, addr, service string, message []byte, opts ...grpc.CallOption) error {
 	t.Helper()
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
 	require.NoError(t, err)
 	defer conn.Close()
 	var answer []byte
-	return conn.Invoke(t.Context(), "/opentelemetry.proto.collector."+service+"/Export", message, &answer)
+	return conn.Invoke(t.Context(), "/opentelemetry.proto.collector."+service+"/Export", message, &answer, opts...)
 }

@@ -17,8 +17,8 @@ import (
 func TestWhatIsWrittenIsReadBackTheSame(t *testing.T) {
 	for _, format := range []Format{JSON, JSONLines, Protobuf} {
 		t.Run(format.String(), func(t *testing.T) {
-			for seed := range uint64(60) {
-				want := newSource(seed).capture(1 + int(seed))
+			for seed := range uint64(30) {
+				want := newSource(seed).capture(1 + int(seed%12))
 				var file bytes.Buffer
 				require.NoError(t, Write(&file, want, format))
 				got, err := Read("f", &file)
@@ -73,10 +73,10 @@ func TestAnEmptyCaptureIsWrittenAndRead(t *testing.T) {
 }
 
 func TestAStreamIsWrittenInPieces(t *testing.T) {
-	c := newSource(1).capture(2*batch + 1)
+	c := &capture.Capture{Spans: modelCalls(2*batch + 1).Spans, Logs: newSource(1).capture(1).Logs}
 	var lines bytes.Buffer
 	require.NoError(t, Write(&lines, c, JSONLines))
-	assert.Equal(t, 9, bytes.Count(lines.Bytes(), []byte{'\n'}), "3 pieces of each signal")
+	assert.Equal(t, 3+1, bytes.Count(lines.Bytes(), []byte{'\n'}))
 }
 
 func TestSpansOfOneGroupShareResourceAndScope(t *testing.T) {

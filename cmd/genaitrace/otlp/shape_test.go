@@ -133,6 +133,12 @@ func TestItemsThatCouldBeOfTwoSignalsAreNotGuessed(t *testing.T) {
 	assert.EqualError(t, found, "cannot tell whether this holds traces or metrics: no span has identifiers and times, no metric a name, no log record a time")
 }
 
+func TestMetricsFromBeforeOTLP1AreRefused(t *testing.T) {
+	_, found := signalOf(nested(slices.Concat(nested([]byte("queue"), 1), nested(nil, 4)), 2, 2, 1))
+	require.NotNil(t, found)
+	assert.EqualError(t, found, "resourceMetrics[0].scopeMetrics[0].metrics[0].field 4: a field that OTLP removed before version 1.0")
+}
+
 func TestDamagedProtobufNamesThePlace(t *testing.T) {
 	field := func(num protowire.Number, content []byte) []byte {
 		return protowire.AppendBytes(protowire.AppendTag(nil, num, protowire.BytesType), content)
