@@ -66,11 +66,13 @@ func (k *Checker) accept(report *Report) {
 			k.test(r.stale)
 			k.findAt(r.stale, place{}, "", "", func(f *Finding) {
 				f.Message = fmt.Sprintf("nothing violates %s any more, which is accepted because %s", r.what(), r.reason)
+				f.Expected, f.Found = "a violation of "+r.what(), "none"
 			})
 		case matched && expired:
 			k.test(r.expired)
 			k.findAt(r.expired, place{}, "", "", func(f *Finding) {
 				f.Message = fmt.Sprintf("%s was accepted until %s, because %s", r.what(), r.until.AddDate(0, 0, -1).Format(time.DateOnly), r.reason)
+				f.Expected, f.Found = "no violation of "+r.what(), "one"
 			})
 		}
 	}

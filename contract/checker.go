@@ -35,7 +35,8 @@ type Checker struct {
 	omitted int
 
 	clean      map[string]struct{}             // short texts that were searched and hold nothing
-	searched   map[any]struct{}                // resources and scopes, by pointer
+	origins    map[any]struct{}                // resources and scopes that were checked, by pointer
+	lastOrigin [2]any                          // the latest two of them
 	names      map[string]bool                 // names of spans, and whether the vocabulary has them
 	suggested  map[attribute.Key]attribute.Key // unknown keys, and what was meant
 	recognized map[spanType]*semconv.Span
@@ -74,7 +75,7 @@ func (c *Contract) NewChecker(opts ...Option) *Checker {
 		open:     openTraces{byID: map[trace.TraceID]*openTrace{}, closed: map[trace.TraceID]struct{}{}},
 		requests: make([]int, len(p.requests)),
 		tested:   make([]int, len(p.rules)), found: map[findingKey]*found{},
-		clean: map[string]struct{}{}, searched: map[any]struct{}{}, names: map[string]bool{},
+		clean: map[string]struct{}{}, origins: map[any]struct{}{}, names: map[string]bool{},
 		suggested: map[attribute.Key]attribute.Key{}, recognized: map[spanType]*semconv.Span{},
 		hopLinks: map[spanRef]struct{}{}, distinct: make([]*distinctValues, len(p.rules)), samples: make([]samples, len(p.slos)),
 		measured: make([]measurements, len(p.measured)), seenLogs: map[string]bool{},
@@ -141,7 +142,7 @@ func (k *Checker) checkSpan(i int, s *capture.Span) {
 	for j := range s.Attributes {
 		info := v.info(i, j)
 		k.checkWord(i, "", &s.Attributes[j], info)
-		k.checkForbidden(i, "", &s.Attributes[j], info, false)
+		k.checkForbidden(i, "", &s.Attributes[j], info, ownAttribute)
 	}
 	for e := range s.Events {
 		k.checkInner(i, s.Events[e].Name, s.Events[e].Attributes)
@@ -150,6 +151,7 @@ func (k *Checker) checkSpan(i int, s *capture.Span) {
 		k.checkInner(i, "link", s.Links[l].Attributes)
 	}
 	k.checkForbiddenSpan(i, s)
+	k.checkOrigin(s.Resource, s.Scope)
 	k.checkConvention(i, s)
 	for r := range p.roles {
 		if v.roles[i]&(1<<r) != 0 {
@@ -184,7 +186,7 @@ func (k *Checker) checkInner(i int, on string, attributes capture.Attributes) {
 	for j := range attributes {
 		info := k.view.cache.get(attributes[j].Key)
 		k.checkWord(i, on, &attributes[j], info)
-		k.checkForbidden(i, on, &attributes[j], info, true)
+		k.checkForbidden(i, on, &attributes[j], info, innerAttribute)
 	}
 }
 

@@ -309,6 +309,13 @@ func (p *compiler) duration(at spec.Position, key, text string, byDefault time.D
 	return d
 }
 
+// atLeast checks a number.
+func (p *compiler) atLeast(at spec.Position, key string, n, least int) {
+	if n < least {
+		p.failf(at, "%s is %d, want %d or more", key, n, least)
+	}
+}
+
 // types are the words for types of values.
 var types = map[string]semconv.Type{
 	"string": semconv.TypeString, "int": semconv.TypeInt, "double": semconv.TypeDouble,

@@ -11,16 +11,17 @@ import (
 
 // eventRules are what holds for the events of one role.
 type eventRules struct {
-	allowed globs
-	allow   *rule
-	require []requiredEvent
-	order   [][]string
-	ordered *rule
-	once    []onceEvent
-	last    []string
-	lasting *rule
-	max     int
-	limit   *rule
+	allowed   globs
+	allow     *rule
+	allowText []string
+	require   []requiredEvent
+	order     [][]string
+	ordered   *rule
+	once      []onceEvent
+	last      []string
+	lasting   *rule
+	max       int
+	limit     *rule
 
 	attributes map[string][]attributeRule
 }
@@ -40,7 +41,8 @@ func (p *compiler) events(role string, s *spec.Events) *eventRules {
 	if s == nil {
 		return nil
 	}
-	e := &eventRules{allowed: newGlobs(s.Allow), max: s.Max, attributes: map[string][]attributeRule{}}
+	p.atLeast(s.Position, "max", s.Max, 0)
+	e := &eventRules{allowed: newGlobs(s.Allow), allowText: s.Allow, max: s.Max, attributes: map[string][]attributeRule{}}
 	if s.Allow != nil {
 		e.allow = p.rule("event.unexpected", role, "", s.Position)
 	}
@@ -82,6 +84,7 @@ func (k *Checker) checkEvents(r *roleRule, i int) {
 			if !e.allowed.match(events[j].Name) {
 				k.findOn(e.allow, i, "", events[j].Name, func(f *Finding) {
 					f.Message = fmt.Sprintf("%s has the event %s", r.name, clip(events[j].Name, 80))
+					f.Expected, f.Found = among(e.allowText), clip(events[j].Name, 80)
 				})
 			}
 		}
@@ -141,9 +144,10 @@ func (k *Checker) checkEventOrder(r *roleRule, i int, events []capture.Event) {
 	if e.ordered == nil && e.lasting == nil || len(events) < 2 {
 		return
 	}
+	timeless := func(e capture.Event) bool { return e.Time.IsZero() }
 	byTime, order := events, func(a, b capture.Event) int { return a.Time.Compare(b.Time) }
-	if !slices.IsSortedFunc(events, order) {
-		byTime = slices.Clone(events)
+	if !slices.IsSortedFunc(events, order) || timeless(events[0]) {
+		byTime = slices.DeleteFunc(slices.Clone(events), timeless) // event.outside is about them
 		slices.SortStableFunc(byTime, order)
 	}
 	if e.ordered != nil {

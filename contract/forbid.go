@@ -24,6 +24,8 @@ type forbidRule struct {
 func (p *compiler) forbid() {
 	s := p.spec.Forbid
 	f := forbidRule{spans: newGlobs(s.Spans), maxLength: s.Length, maxEventLength: s.EventLength}
+	p.atLeast(s.Position, "forbid.length", s.Length, 0)
+	p.atLeast(s.Position, "forbid.event_length", s.EventLength, 0)
 	on := func(set bool, id string) *rule {
 		if !set {
 			return nil
@@ -60,16 +62,24 @@ func (p *compiler) detector(at spec.Position, name string) detector {
 	return detector{strings.TrimPrefix(name, builtinPrefix), find}
 }
 
-// checkForbidden checks one attribute of a span, of one of its events or links, or
-// of a log record.
-func (k *Checker) checkForbidden(i int, on string, kv *attribute.KeyValue, info *keyInfo, inEvent bool) {
+// carrier says what an attribute stands on.
+type carrier int8
+
+const (
+	ownAttribute    carrier = iota // a span, a point of a metric, a log record
+	innerAttribute                 // an event or a link of a span
+	originAttribute                // a resource or a scope
+)
+
+// checkForbidden checks one attribute.
+func (k *Checker) checkForbidden(i int, on string, kv *attribute.KeyValue, info *keyInfo, carried carrier) {
 	f := &k.contract.program.forbid
 	if f.content != nil {
 		k.test(f.content)
 		if info.content {
 			k.findOn(f.content, i, on, string(kv.Key), func(found *Finding) {
 				found.Message = fmt.Sprintf("%s is recorded, which may hold the text of a user", kv.Key)
-				found.Expected, found.Found = "no content", typeOf(kv.Value)
+				found.Expected, found.Found = "nothing", withheld(kv.Value)
 			})
 		}
 	}
@@ -78,12 +88,15 @@ func (k *Checker) checkForbidden(i int, on string, kv *attribute.KeyValue, info 
 		if info.banned {
 			k.findOn(f.attribute, i, on, string(kv.Key), func(found *Finding) {
 				found.Message = fmt.Sprintf("%s is recorded, which the contract forbids", kv.Key)
-				found.Expected, found.Found = "nothing", typeOf(kv.Value)
+				found.Expected, found.Found = "nothing", withheld(kv.Value)
 			})
 		}
 	}
 	length, most := f.length, f.maxLength
-	if inEvent && f.eventLength != nil {
+	switch {
+	case carried == originAttribute:
+		length = nil // they are sent once, and a command line is long
+	case carried == innerAttribute && f.eventLength != nil:
 		length, most = f.eventLength, f.maxEventLength
 	}
 	if length != nil {
@@ -91,12 +104,44 @@ func (k *Checker) checkForbidden(i int, on string, kv *attribute.KeyValue, info 
 		if n := textSize(kv.Value); n > most {
 			k.findOn(length, i, on, string(kv.Key), func(found *Finding) {
 				found.Message = fmt.Sprintf("%s has %d bytes", kv.Key, n)
-				found.Expected, found.Found = fmt.Sprintf("at most %d", most), fmt.Sprint(n)
+				found.Expected, found.Found = fmt.Sprintf("at most %d bytes", most), fmt.Sprintf("%d bytes", n)
 			})
 		}
 	}
 	if f.value != nil && !info.skip {
 		k.searchValue(i, on, string(kv.Key), kv.Value)
+	}
+}
+
+// checkOrigin checks what a span, a metric or a log record was recorded by. Many
+// share one, which is checked once.
+func (k *Checker) checkOrigin(resource *capture.Resource, scope *capture.Scope) {
+	if resource != nil && k.isNew(resource) {
+		k.checkAll("resource", resource.Attributes)
+	}
+	if scope != nil && k.isNew(scope) {
+		k.checkAll("scope", scope.Attributes)
+	}
+}
+
+func (k *Checker) isNew(origin any) bool {
+	if origin == k.lastOrigin[0] || origin == k.lastOrigin[1] {
+		return false
+	}
+	k.lastOrigin = [2]any{k.lastOrigin[1], origin}
+	if _, ok := k.origins[origin]; ok {
+		return false
+	}
+	if len(k.origins) >= maxInfos {
+		clear(k.origins)
+	}
+	k.origins[origin] = struct{}{}
+	return true
+}
+
+func (k *Checker) checkAll(on string, attributes capture.Attributes) {
+	for j := range attributes {
+		k.checkForbidden(-1, on, &attributes[j], k.view.cache.get(attributes[j].Key), originAttribute)
 	}
 }
 
@@ -144,7 +189,7 @@ func (k *Checker) searchText(i int, on, key, s string) {
 		return
 	}
 	if len(s) <= maxClean && len(k.clean) < maxInfos {
-		k.clean[s] = struct{}{}
+		k.clean[strings.Clone(s)] = struct{}{} // s may be a part of a large buffer
 	}
 }
 
@@ -160,7 +205,8 @@ func (k *Checker) checkForbiddenSpan(i int, s *capture.Span) {
 		k.test(f.span)
 		if f.spans.match(s.Name) {
 			k.find(f.span, i, "", func(found *Finding) {
-				found.Message = fmt.Sprintf("the span %s is recorded, which the contract forbids", clip(s.Name, 80))
+				found.Message = fmt.Sprintf("the span %s is recorded, which the contract forbids", k.name(s))
+				found.Expected, found.Found = "nothing", k.name(s)
 			})
 		}
 	}

@@ -153,16 +153,22 @@ func (p *compiler) declareKey(key string, a spec.Attribute) {
 	}
 }
 
-// knownKeys are facts that the checker itself asks for.
+// knownKeys are facts that the checker itself asks for, older spellings apart where
+// the vocabulary does not take them for the same.
 type knownKeys struct {
-	operation, role, mcpMethod, errorType, httpMethod, httpStatus, rpcStatus, terminal keyID
+	operation, role, mcpMethod, errorType, terminal keyID
+	httpMethod, httpStatus                          [2]keyID
+	rpcStatus                                       [2]keyID
 }
 
 func (p *compiler) knownKeys() knownKeys {
 	id := p.keys.id
 	return knownKeys{
 		operation: id("gen_ai.operation.name"), role: id("genai.span.role"), mcpMethod: id("mcp.method.name"),
-		errorType: id("error.type"), httpMethod: id("http.request.method"), terminal: id("genai.stream.terminal"), httpStatus: id("http.response.status_code"), rpcStatus: id("rpc.response.status_code"),
+		errorType: id("error.type"), terminal: id("genai.stream.terminal"),
+		httpMethod: [2]keyID{id("http.request.method"), id("http.method")},
+		httpStatus: [2]keyID{id("http.response.status_code"), id("http.status_code")},
+		rpcStatus:  [2]keyID{id("rpc.response.status_code"), id("rpc.grpc.status_code")},
 	}
 }
 

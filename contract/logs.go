@@ -55,6 +55,7 @@ func (k *Checker) checkLog(l *capture.Log) {
 	} else {
 		k.seenLogs[l.EventName] = true
 	}
+	k.checkOrigin(l.Resource, l.Scope)
 	k.checkAttributes(name, l.Attributes, r.attributes)
 	if k.contract.program.forbid.value != nil {
 		k.searchValue(-1, name, "the body", l.Body)

@@ -52,6 +52,7 @@ func (p *compiler) metrics() {
 	for _, name := range sorted(p.spec.Metrics) {
 		s := p.spec.Metrics[name]
 		r := &metricRule{name: name, unit: s.Unit, buckets: s.Buckets, maxSeries: s.Series}
+		p.atLeast(s.Position, "series", s.Series, 0)
 		if s.Required || s.RequiredWith != nil {
 			r.missing, r.with = p.rule("metric.missing", name, "", s.Position), p.roleSet(s.Position, s.RequiredWith)
 		}
@@ -144,6 +145,7 @@ func (k *Checker) checkMetrics() {
 			}
 		}
 		for _, m := range byName[name] {
+			k.checkOrigin(m.Resource, m.Scope)
 			k.checkForm(r, m)
 			k.checkPoints(r, m)
 		}
@@ -216,7 +218,7 @@ func (k *Checker) checkAttributes(on string, attributes capture.Attributes, rule
 	for j := range attributes {
 		info := k.view.cache.get(attributes[j].Key)
 		k.checkWord(-1, on, &attributes[j], info)
-		k.checkForbidden(-1, on, &attributes[j], info, false)
+		k.checkForbidden(-1, on, &attributes[j], info, ownAttribute)
 	}
 	for a := range rules {
 		kv, info := k.view.among(attributes, rules[a].id)

@@ -27,6 +27,7 @@ type term struct {
 	text  string
 	atoms []atom
 	dim   dimension
+	zero  bool // 0, which is of every dimension
 }
 
 // atom is one part of a term.
@@ -83,6 +84,7 @@ func (p *compiler) term(at spec.Position, text string) term {
 		minus, rest = sign == '-', after
 	}
 	t.dim = p.sumDimension(at, &t)
+	t.zero = len(t.atoms) == 1 && t.atoms[0].what == isConstant && t.atoms[0].constant == 0
 	return t
 }
 

@@ -5,41 +5,67 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
-
-	"github.com/genaitrace/otelgenai/capture"
+	"unicode"
 )
 
-// WriteText writes the report for people: a paragraph a finding, and a summary.
+// WriteText writes the report for people: a paragraph a finding, and a summary. Of
+// an empty capture it says only that it is one, because all else follows from that.
 func (r *Report) WriteText(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	for i := range r.Findings {
-		fmt.Fprintf(b, "%s\n", r.Findings[i].Text())
+	if !r.Empty() {
+		for i := range r.Findings {
+			fmt.Fprintf(b, "%s\n", r.Findings[i].Text())
+		}
 	}
 	for i := range r.Accepted {
 		f := &r.Accepted[i]
-		fmt.Fprintf(b, "accepted  %s  %s (%s)\n", f.Rule, f.Message, f.Reason)
+		fmt.Fprintf(b, "accepted  %s  %s%s: %s\n", f.Rule, oneLine(f.Message), times(f.Count), oneLine(f.Reason))
 	}
 	if len(r.Accepted) > 0 {
 		fmt.Fprintln(b)
 	}
 	fmt.Fprintln(b, r.Summary())
+	if kinds := r.requests(); kinds != "" {
+		fmt.Fprintln(b, kinds)
+	}
 	return b.Flush()
 }
 
-// Text is the finding as a paragraph, with a line break at its end.
+// requests says how many requests of each kind there were.
+func (r *Report) requests() string {
+	var kinds []string
+	for _, name := range sorted(r.Requests) {
+		kinds = append(kinds, fmt.Sprintf("%s %d", name, r.Requests[name]))
+	}
+	if kinds == nil || r.Empty() {
+		return ""
+	}
+	return "requests: " + strings.Join(kinds, ", ")
+}
+
+// Text is the finding as a paragraph of plain text, with a line break at its end:
+//
+//	error  attribute.missing  call has no gen_ai.response.finish_reasons
+//	       span      POST /v1/chat/completions › chat qwen2.5-7b-instruct
+//	       started   gateway/handler.go:42
+//	       expected  gen_ai.response.finish_reasons
+//	       found     nothing
+//	       trace     4bf92f3577b34da6a3ce929d0e0e4736 span 00f067aa0ba902b7
+//	       fix       set it before the span ends
+//	       contract  observability.yaml:12:7
+//	       seen      3 times
 func (f *Finding) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-5s  %s  %s\n", f.Severity, f.Rule, f.Message)
+	fmt.Fprintf(&b, "%-5s  %s  %s\n", f.Severity, f.Rule, oneLine(f.Message))
 	line := func(label, text string) {
 		if text != "" {
-			fmt.Fprintf(&b, "       %-9s %s\n", label, text)
+			fmt.Fprintf(&b, "       %-9s %s\n", label, oneLine(text))
 		}
 	}
 	line("span", f.Path)
-	line("started", sourceLine(f.Source))
+	line("started", f.Source.String())
 	line("expected", f.Expected)
 	line("found", f.Found)
 	if f.TraceID.IsValid() {
@@ -70,7 +96,10 @@ func (r *Report) Summary() string {
 	for _, lost := range []struct {
 		n    int
 		what string
-	}{{r.Late, "late spans not checked"}, {r.Evicted, "traces checked early"}, {r.Dropped, "records dropped by the capture"}} {
+	}{
+		{r.Late, "late spans not checked"}, {r.Evicted, "traces checked early"},
+		{r.Dropped, "records dropped by the capture"}, {r.Omitted, "violations not listed"},
+	} {
 		if lost.n > 0 {
 			text += fmt.Sprintf(", %d %s", lost.n, lost.what)
 		}
@@ -91,6 +120,13 @@ func result(r *Report) string {
 	}
 }
 
+func times(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times)", n)
+}
+
 func count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -98,16 +134,18 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// sourceLine names a line of code, from the working directory on where it is below.
-func sourceLine(s capture.Source) string {
-	if !s.Known() {
-		return ""
+// oneLine keeps what telemetry says from ending a line or driving a terminal.
+func oneLine(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return s
 	}
-	file := s.File
-	if dir, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(dir, file); err == nil && !strings.HasPrefix(rel, "..") {
-			file = rel
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, "?") {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 		}
 	}
-	return fmt.Sprintf("%s:%d", file, s.Line)
+	return b.String()
 }

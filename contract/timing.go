@@ -48,18 +48,34 @@ func (p *compiler) timing(s *spec.Timing) timingRule {
 	for _, text := range texts {
 		r.terms = append(r.terms, p.term(s.Position, text))
 	}
-	for i := range r.terms {
-		t := &r.terms[i]
+	p.sameDimension(s, &r)
+	r.rule = p.rule(r.relation, s.On, s.ID, s.Position)
+	r.exercise, r.needs = !s.Optional, roleSet(1)<<r.on
+	for _, t := range r.terms {
+		for _, a := range t.atoms {
+			if a.of == ofRole && !a.optional {
+				r.needs |= 1 << a.role
+			}
+		}
+	}
+	return r
+}
+
+// sameDimension checks that the terms can be compared, and takes a 0 for what the
+// others are.
+func (p *compiler) sameDimension(s *spec.Timing, r *timingRule) {
+	i := max(0, slices.IndexFunc(r.terms, func(t term) bool { return !t.zero }))
+	for j := range r.terms {
+		t, first := &r.terms[j], &r.terms[i]
 		switch {
-		case t.dim != r.terms[0].dim:
-			p.failf(s.Position, "timing %s: %q is %s and %q %s", s.ID, r.terms[0].text, r.terms[0].dim, t.text, t.dim)
+		case t.zero:
+			t.dim = first.dim
+		case t.dim != first.dim:
+			p.failf(s.Position, "timing %s: %q is %s and %q %s", s.ID, first.text, first.dim, t.text, t.dim)
 		case r.relation == "timing.order" && t.dim != dimInstant:
 			p.failf(s.Position, "timing %s: %q is %s, want a moment", s.ID, t.text, t.dim)
 		}
 	}
-	r.rule = p.rule(r.relation, s.On, s.ID, s.Position)
-	r.exercise, r.needs = !s.Optional, roleSet(1)<<r.on
-	return r
 }
 
 func (k *Checker) checkTiming(r *timingRule, i int) {

@@ -202,11 +202,20 @@ func (v *view) failed(i int) bool {
 	if s.Status == codes.Error || v.has(i, known.errorType) {
 		return true
 	}
-	if code, ok := v.number(i, known.httpStatus); ok && code >= 400 {
-		return true
+	for _, id := range known.httpStatus {
+		if code, ok := v.number(i, id); ok && code >= 400 {
+			return true
+		}
 	}
-	code := v.text(i, known.rpcStatus)
-	return code != "" && code != "OK"
+	for _, id := range known.rpcStatus {
+		if code, ok := v.number(i, id); ok && code != 0 {
+			return true
+		}
+		if code := v.text(i, id); code != "" && code != "OK" && code != "0" {
+			return true
+		}
+	}
+	return false
 }
 
 // completed reports whether the operation of a span went to its end: it has not
@@ -221,8 +230,10 @@ func (v *view) completed(i int) bool {
 		return false
 	}
 	// A server that has not answered was left before it could.
-	return !v.has(i, known.httpMethod) || v.has(i, known.httpStatus)
+	return !v.hasEither(i, known.httpMethod) || v.hasEither(i, known.httpStatus)
 }
+
+func (v *view) hasEither(i int, ids [2]keyID) bool { return v.has(i, ids[0]) || v.has(i, ids[1]) }
 
 // since is a moment in nanoseconds from the base on; false where it is not known.
 func (v *view) since(t time.Time) (float64, bool) {
