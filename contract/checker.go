@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -216,6 +217,11 @@ func (k *Checker) Report() *Report {
 	}
 	report.Findings = k.findings()
 	k.accept(report)
+	for _, f := range k.findings() {
+		if strings.HasPrefix(f.Rule, "accept.") {
+			report.Findings = append(report.Findings, f)
+		}
+	}
 	slices.SortStableFunc(report.Findings, compareFindings)
 	slices.SortStableFunc(report.Accepted, compareFindings)
 	report.Rules = k.coverage()

@@ -86,7 +86,9 @@ func compile(c *spec.Contract, files []*spec.File) (*Contract, error) {
 	p.declare()
 	p.program.known = p.knownKeys()
 	p.severities()
-	p.names()
+	if p.names(); p.err != nil {
+		return nil, p.err
+	}
 	p.scope()
 	for i, name := range sorted(c.Spans) {
 		p.program.roles[i] = p.role(name, c.Spans[name])

@@ -3,6 +3,8 @@ package contract
 import (
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -24,24 +26,34 @@ type forbidRule struct {
 func (p *compiler) forbid() {
 	s := p.spec.Forbid
 	f := forbidRule{spans: newGlobs(s.Spans), maxLength: s.Length, maxEventLength: s.EventLength}
-	p.atLeast(s.Position, "forbid.length", s.Length, 0)
-	p.atLeast(s.Position, "forbid.event_length", s.EventLength, 0)
-	on := func(set bool, id string) *rule {
+	p.atLeast(p.at("forbid", "length"), "length", s.Length, 0)
+	p.atLeast(p.at("forbid", "event_length"), "event_length", s.EventLength, 0)
+	on := func(set bool, key, id string) *rule {
 		if !set {
 			return nil
 		}
-		return p.rule(id, "", "", s.Position)
+		return p.rule(id, "", "", p.at("forbid", key))
 	}
-	f.content = on(s.Content, "forbid.content")
-	f.attribute = on(s.Attributes != nil, "forbid.attribute")
-	f.span = on(s.Spans != nil, "forbid.span")
-	f.value = on(s.Values != nil, "forbid.value")
-	f.length = on(s.Length > 0, "forbid.length")
-	f.eventLength = on(s.EventLength > 0, "forbid.length")
+	f.content = on(s.Content, "content", "forbid.content")
+	f.attribute = on(s.Attributes != nil, "attributes", "forbid.attribute")
+	f.span = on(s.Spans != nil, "spans", "forbid.span")
+	f.value = on(s.Values != nil, "values", "forbid.value")
+	f.length = on(s.Length > 0, "length", "forbid.length")
+	f.eventLength = on(s.EventLength > 0, "event_length", "forbid.length")
 	for _, name := range s.Values {
-		f.detectors = append(f.detectors, p.detector(s.Position, name))
+		f.detectors = append(f.detectors, p.detector(p.atValue(name), name))
 	}
 	p.program.forbid = f
+}
+
+// atValue returns where a value is forbidden: files add to the list.
+func (p *compiler) atValue(name string) spec.Position {
+	for _, f := range slices.Backward(p.files) {
+		if i := slices.Index(f.Contract.Forbid.Values, name); i >= 0 {
+			return f.At("forbid", "values", strconv.Itoa(i))
+		}
+	}
+	return spec.Position{}
 }
 
 func (p *compiler) detector(at spec.Position, name string) detector {
@@ -184,7 +196,7 @@ func (k *Checker) searchText(i int, on, key, s string) {
 		}
 		k.findOn(f.value, i, on, key, func(found *Finding) {
 			found.Message = fmt.Sprintf("%s holds something that looks like %s", key, d.label())
-			found.Expected, found.Found = "no "+d.label(), fmt.Sprintf("one at byte %d of %d", at, len(s))
+			found.Expected, found.Found = "nothing of the kind", fmt.Sprintf("one at byte %d of %d", at, len(s))
 		})
 		return
 	}

@@ -27,31 +27,31 @@ type cardinalityRule struct {
 func (p *compiler) limits() {
 	s := p.spec.Limits
 	l := limitRules{Limits: s}
-	bound := func(n int, id string) *rule {
-		if n < 0 {
-			p.failf(s.Position, "a limit is %d, want 0 for none, or more", n)
-		}
+	bound := func(n int, key, id string) *rule {
+		at := p.at("limits", key)
+		p.atLeast(at, key, n, 0)
 		if n == 0 {
 			return nil
 		}
-		return p.rule(id, "", "", s.Position)
+		return p.rule(id, "", "", at)
 	}
-	l.spans = bound(s.SpansPerTrace, "limit.spans")
-	l.siblings = bound(s.Siblings, "limit.siblings")
-	l.events = bound(s.EventsPerTrace, "limit.events")
-	l.eventsPerSpan = bound(s.EventsPerSpan, "event.limit")
-	l.attributes = bound(s.AttributesPerSpan, "limit.attributes")
-	l.bytes = bound(s.BytesPerTrace, "limit.bytes")
-	if l.names = bound(s.SpanNames, "limit.span_names"); l.names != nil {
+	l.spans = bound(s.SpansPerTrace, "spans_per_trace", "limit.spans")
+	l.siblings = bound(s.Siblings, "siblings", "limit.siblings")
+	l.events = bound(s.EventsPerTrace, "events_per_trace", "limit.events")
+	l.eventsPerSpan = bound(s.EventsPerSpan, "events_per_span", "event.limit")
+	l.attributes = bound(s.AttributesPerSpan, "attributes_per_span", "limit.attributes")
+	l.bytes = bound(s.BytesPerTrace, "bytes_per_trace", "limit.bytes")
+	if l.names = bound(s.SpanNames, "span_names", "limit.span_names"); l.names != nil {
 		l.names.most = s.SpanNames
 	}
 	if !s.Dropped {
-		l.dropped = p.rule("limit.dropped", "", "", s.Position)
+		l.dropped = p.rule("limit.dropped", "", "", spec.Position{})
 	}
 	for _, key := range sorted(s.Cardinality) {
-		r := p.rule("limit.cardinality", "", key, s.Position)
+		r := p.rule("limit.cardinality", "", key, p.at("limits", "cardinality", key))
 		r.most = s.Cardinality[key]
-		l.cardinality = append(l.cardinality, cardinalityRule{r, p.key(s.Position, key)})
+		p.atLeast(p.at("limits", "cardinality", key), key, r.most, 0)
+		l.cardinality = append(l.cardinality, cardinalityRule{r, p.key(p.at("limits", "cardinality", key), key)})
 	}
 	p.program.limits = l
 }

@@ -76,11 +76,11 @@ func Builtins() []string {
 func BuiltinSource(name string) ([]byte, error) {
 	data, err := profiles.ReadFile("profiles/" + name + ".yaml")
 	if err != nil {
-		message := fmt.Sprintf("there is no built-in profile %q", name)
+		message := fmt.Sprintf("there is no built-in profile %q among %s", name, strings.Join(Builtins(), ", "))
 		if near := spec.Nearest(name, Builtins()); near != "" {
-			message += fmt.Sprintf(", did you mean %q?", near)
+			message += fmt.Sprintf(": did you mean %q?", near)
 		}
-		return nil, fmt.Errorf("%s; there are %s", message, strings.Join(Builtins(), ", "))
+		return nil, errors.New(message)
 	}
 	return data, nil
 }

@@ -140,7 +140,8 @@ func (k *Checker) checkMetrics() {
 			} else if inOurs(attribute.Key(name)) {
 				k.test(program.unknownMetric)
 				k.findAt(program.unknownMetric, place{}, "", name, func(f *Finding) {
-					f.Message = fmt.Sprintf("the vocabulary has no metric %s", name)
+					f.Message = fmt.Sprintf("the vocabulary has no metric %s", clip(name, maxKey))
+					f.Expected, f.Found = "a metric of the vocabulary", clip(name, maxKey)
 				})
 			}
 		}

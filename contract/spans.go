@@ -43,19 +43,19 @@ func (p *compiler) role(name string, s spec.Span) roleRule {
 	if s.Kind != nil {
 		r.kind, r.kindText = p.rule("span.kind", name, "", s.Position), strings.Join(s.Kind, " or ")
 		for _, k := range s.Kind {
-			r.kinds |= kindBit(oneOf(p, s.Position, "kind", k, kinds))
+			r.kinds |= kindBit(oneOf(p, p.at("spans", name, "kind"), "kind", k, kinds))
 		}
 	}
 	if s.Name != nil {
 		r.naming = p.rule("span.name", name, "", s.Position)
 		for _, format := range s.Name {
-			r.names = append(r.names, p.nameFormat(s.Position, format))
+			r.names = append(r.names, p.nameFormat(p.at("spans", name, "name"), format))
 		}
 	}
 	if s.Status != nil {
 		r.status, r.statusText = p.rule("span.status", name, "", s.Position), strings.Join(s.Status, " or ")
 		for _, status := range s.Status {
-			r.statuses |= statusBit(oneOf(p, s.Position, "status", status, statuses))
+			r.statuses |= statusBit(oneOf(p, p.at("spans", name, "status"), "status", status, statuses))
 		}
 	}
 	r.parent = p.parent(name, s.Parent)

@@ -38,22 +38,23 @@ type outlivePair struct{ child, parent roleSet }
 
 func (p *compiler) topology() {
 	s := p.spec.Topology
+	at := func(path ...string) spec.Position { return p.at(append([]string{"topology"}, path...)...) }
 	t := topologyRules{
-		orphan:       p.policyRule("topology.orphan", s.Orphans, spec.PolicyDeny, s.Position),
-		remoteOrphan: p.policyRule("topology.remote_orphan", s.RemoteOrphans, spec.PolicyAllow, s.Position),
-		traceChanged: p.rule("topology.trace_changed", "", "", s.Position),
-		duplicate:    p.rule("topology.duplicate", "", "", s.Position),
-		reversed:     p.rule("topology.reversed", "", "", s.Position),
-		neverEnded:   p.policyRule("topology.never_ended", s.NeverEnded, spec.PolicyDeny, s.Position),
-		eventOutside: p.rule("event.outside", "", "", s.Position),
-		skew:         p.rule("topology.skew", "", "", s.Position),
-		early:        p.duration(s.Position, "skew", s.Skew, defaultSkew),
-		outlives:     p.rule("topology.outlives", "", "", s.Position),
-		late:         p.duration(s.Position, "outlive.tolerance", s.Outlive.Tolerance, defaultSkew),
+		orphan:       p.policyRule("topology.orphan", s.Orphans, spec.PolicyDeny, at("orphans")),
+		remoteOrphan: p.policyRule("topology.remote_orphan", s.RemoteOrphans, spec.PolicyAllow, at("remote_orphans")),
+		traceChanged: p.rule("topology.trace_changed", "", "", spec.Position{}),
+		duplicate:    p.rule("topology.duplicate", "", "", spec.Position{}),
+		reversed:     p.rule("topology.reversed", "", "", spec.Position{}),
+		neverEnded:   p.policyRule("topology.never_ended", s.NeverEnded, spec.PolicyDeny, at("never_ended")),
+		eventOutside: p.rule("event.outside", "", "", spec.Position{}),
+		skew:         p.rule("topology.skew", "", "", at("skew")),
+		early:        p.duration(at("skew"), "skew", s.Skew, defaultSkew),
+		outlives:     p.rule("topology.outlives", "", "", at("outlive")),
+		late:         p.duration(at("outlive", "tolerance"), "tolerance", s.Outlive.Tolerance, defaultSkew),
 		maxRoots:     s.Roots,
 	}
 	if s.Roots > 0 {
-		t.roots = p.rule("topology.roots", "", "", s.Position)
+		t.roots = p.rule("topology.roots", "", "", at("roots"))
 	}
 	for _, pair := range s.Outlive.Allow {
 		t.mayOutlive = append(t.mayOutlive, outlivePair{
@@ -61,9 +62,9 @@ func (p *compiler) topology() {
 		})
 	}
 	if s.IsolateBy != nil {
-		t.isolation = p.rule("topology.isolation", "", "", s.Position)
+		t.isolation = p.rule("topology.isolation", "", "", at("isolate_by"))
 		for _, key := range s.IsolateBy {
-			t.isolateBy = append(t.isolateBy, p.key(s.Position, key))
+			t.isolateBy = append(t.isolateBy, p.key(at("isolate_by"), key))
 		}
 	}
 	p.program.topology = t
@@ -274,6 +275,7 @@ func (k *Checker) checkIsolation() {
 // another trace is known only at the end.
 type orphanSpan struct {
 	at     place
+	role   string
 	name   string
 	parent trace.SpanID
 	remote bool
@@ -292,7 +294,7 @@ func (k *Checker) orphan(i int, s *capture.Span) {
 		})
 		return
 	}
-	o := orphanSpan{at: k.where(i), name: k.name(s), parent: s.ParentID, remote: mayBeRemote(s)}
+	o := orphanSpan{at: k.where(i), role: k.view.firstRole(i), name: k.name(s), parent: s.ParentID, remote: mayBeRemote(s)}
 	if len(k.orphans) < maxOrphans {
 		k.orphans = append(k.orphans, o)
 	} else {
@@ -311,7 +313,7 @@ func (k *Checker) judgeOrphan(o *orphanSpan) {
 	t := &k.contract.program.topology
 	if other, ok := k.seen.elsewhere(o.parent, o.at.trace); ok {
 		k.test(t.traceChanged)
-		k.findAt(t.traceChanged, o.at, "", "", func(f *Finding) {
+		k.findAt(t.traceChanged, o.at, o.role, "", func(f *Finding) {
 			f.Message = fmt.Sprintf("the parent of %s is in the trace %s", o.name, other)
 			f.Expected, f.Found = "trace "+other.String(), "trace "+o.at.trace.String()
 		})
@@ -322,7 +324,7 @@ func (k *Checker) judgeOrphan(o *orphanSpan) {
 		r = t.remoteOrphan
 	}
 	k.test(r)
-	k.findAt(r, o.at, "", "", func(f *Finding) {
+	k.findAt(r, o.at, o.role, "", func(f *Finding) {
 		f.Message = fmt.Sprintf("the parent of %s was not captured", o.name)
 		f.Expected, f.Found = "the parent in the same trace", "parent "+o.parent.String()
 	})

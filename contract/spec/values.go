@@ -112,6 +112,10 @@ func nodes(node ast.Node) []ast.Node {
 func scalars(node ast.Node) ([]any, error) {
 	var values []any
 	for _, n := range nodes(node) {
+		if text, ok := withColon(n); ok {
+			values = append(values, text)
+			continue
+		}
 		scalar, ok := n.(ast.ScalarNode)
 		if !ok {
 			return nil, at(n, "want a value or a list of values")
@@ -128,6 +132,23 @@ func scalars(node ast.Node) ([]any, error) {
 		}
 	}
 	return values, nil
+}
+
+// withColon returns text such as builtin:email. The library takes it for a mapping
+// where it stands inside braces, although no space follows the colon.
+func withColon(n ast.Node) (string, bool) {
+	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) == 1 {
+		n = m.Values[0]
+	}
+	pair, ok := n.(*ast.MappingValueNode)
+	if !ok {
+		return "", false
+	}
+	key, value := pair.Key.GetToken(), pair.Value.GetToken()
+	if key == nil || value == nil || key.Position.Line != value.Position.Line || value.Position.Column != key.Position.Column+len(key.Value)+1 {
+		return "", false
+	}
+	return key.Value + ":" + value.Value, true
 }
 
 func kindOf(v any) string {
