@@ -3,6 +3,7 @@ package contract_test
 import (
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -189,3 +190,7 @@ func rulesOf(r *contract.Report) []string {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
+
+func regexpQuote(s string) string { return regexp.QuoteMeta(s) }
+
+func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -103,6 +103,7 @@ func TestAnErrorNamesThePlaceAndTheWayOut(t *testing.T) {
 		{"dimensions that differ", roleOfJobs + "timing: [{id: a, on: job, at_most: [duration, attr(ai.tokens.input)]}]", `test.yaml:4:11: timing a: "duration" is a duration and "attr(ai.tokens.input)" a number`},
 		{"dimensions that are added", roleOfJobs + "timing: [{id: a, on: job, at_most: [duration + attr(ai.tokens.input), 5ms]}]", `test.yaml:4:11: "duration + attr(ai.tokens.input)" adds numbers and times`},
 		{"moments that are added", roleOfJobs + "timing: [{id: a, on: job, order: [start + end, end]}]", `test.yaml:4:11: "start + end" adds moments: only their difference means something`},
+		{"a moment that may be absent", roleOfJobs + "timing: [{id: a, on: job, order: ['event(x)?', end]}]", `test.yaml:4:11: "event(x)?": a moment cannot be optional, because no moment is zero`},
 		{"an order of durations", roleOfJobs + "timing: [{id: a, on: job, order: [duration, 5ms]}]", `test.yaml:4:11: timing a: "duration" is a duration, want a moment`},
 		{"two relations", roleOfJobs + "timing: [{id: a, on: job, order: [start, end], equal: [start, end]}]", `test.yaml:4:11: timing a: only one of at_most, equal and order can be said`},
 		{"one term", roleOfJobs + "timing: [{id: a, on: job, order: [start]}]", `test.yaml:4:11: timing a: want at_most, equal or order with two terms or more`},

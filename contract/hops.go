@@ -18,6 +18,7 @@ type hopRule struct {
 	fromName, toName string
 	via              string
 	link             bool
+	optional         bool // the called process need not be captured
 	when             *condition
 }
 
@@ -33,7 +34,7 @@ func (p *compiler) hop(s *spec.Hop) hopRule {
 	name := s.From + " → " + s.To
 	r := hopRule{
 		from: p.roleIndex(s.Position, s.From), to: p.roleIndex(s.Position, s.To), fromName: s.From, toName: s.To,
-		via: s.Via, link: s.Link, when: p.condition(s.When, false),
+		via: s.Via, link: s.Link, optional: s.Optional, when: p.condition(s.When, false),
 		broken: p.rule("propagation.broken", s.To, name, s.Position),
 		lost:   p.rule("propagation.missing", s.From, name, s.Position),
 	}
@@ -79,7 +80,7 @@ func (k *Checker) checkHop(n int, r *hopRule) {
 				k.hopEnd(n, i, true)
 			}
 		}
-		if v.roles[i]&from == 0 || r.when != nil && !r.when.holds(v, i) || r.when == nil && !v.completed(i) {
+		if v.roles[i]&from == 0 || r.optional || r.when != nil && !r.when.holds(v, i) || r.when == nil && !v.completed(i) {
 			continue
 		}
 		k.test(r.lost)

@@ -457,8 +457,8 @@ var ruleCases = []ruleCase{
 	},
 	{
 		rule:     "propagation.missing",
-		contract: roles("ask", "answer") + "propagation: [{from: ask, to: answer, optional: true}]",
-		good:     traces(span("ask", 0, 9, client, failed)), bad: traces(span("ask", 0, 9, client)),
+		contract: roles("ask", "answer") + "propagation: [{from: ask, to: answer}]",
+		good:     traces(span("ask", 0, 9, client, span("answer", 1, 8)), span("ask", 0, 9, client, failed)), bad: traces(span("ask", 0, 9, client, span("answer", 1, 8)), span("ask", 0, 9, client)),
 		want: contract.Finding{On: "ask", Key: "ask → answer", Expected: "a span of the role answer below it", Found: "none", Path: "ask"},
 	},
 	{

@@ -75,6 +75,9 @@ func (p *compiler) term(at spec.Position, text string) term {
 	for rest := text; ; {
 		part, sign, after := cutTerm(rest)
 		a := p.atom(at, text, strings.TrimSpace(part))
+		if a.optional && a.dim == dimInstant {
+			p.failf(at, "%q: a moment cannot be optional, because no moment is zero", text)
+		}
 		a.total = p.total(a)
 		a.minus = minus
 		t.atoms = append(t.atoms, a)

@@ -1,0 +1,114 @@
+package contract_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/genaitrace/otelgenai/capture"
+	"github.com/genaitrace/otelgenai/contract"
+)
+
+// aroundRoles has every rule that looks at spans around a span.
+const aroundRoles = `
+spans:
+  gateway: {match: {name: gateway}, optional: true}
+  call: {match: {name: call}, optional: true, count: {per: gateway, max: 2000000}, parent: {within: [gateway, call], root: true}}
+  engine: {match: {name: engine}, optional: true, count: {per: call, max: 2000000}, parent: {within: gateway, link: call, root: true}}
+requests: {chat: {root: gateway, optional: true}, each: {root: call, when: {contains: [engine, call]}, optional: true}}
+propagation: [{from: call, to: engine, when: {contains: engine}, optional: true}, {from: gateway, to: call, link: true, optional: true}]
+timing:
+  - {id: a, on: gateway, optional: true, at_most: [engine.duration, call.duration + 1000h]}
+  - {id: b, on: call, optional: true, at_most: [call.duration? + engine.duration?, 1000h], when: {contains: engine}}
+  - {id: c, on: call, optional: true, order: [start, engine.start, engine.end], tolerance: {abs: 1000h}}
+agree:
+  - {keys: [a, b], across: [call, engine], per: call, optional: true}
+  - {keys: [a], per: gateway, optional: true}
+limits: {siblings: 2000000, spans_per_trace: 2000000}
+topology: {isolate_by: [a]}
+`
+
+// shapes are traces of n spans that a careless walk makes quadratic.
+var shapes = map[string]func(n int) *capture.Capture{
+	"wide": func(n int) *capture.Capture {
+		root := span("gateway", 0, float64(n))
+		for i := range n / 2 {
+			root.children = append(root.children, span("call", float64(i), float64(i+1), whole("a", 1), span("engine", float64(i), float64(i+1), whole("a", 1))))
+		}
+		return traces(root)
+	},
+	"flat": func(n int) *capture.Capture {
+		root := span("call", 0, float64(n), whole("a", 1))
+		for i := range n {
+			root.children = append(root.children, span([]string{"call", "engine"}[i%2], float64(i), float64(i+1), whole("b", 1)))
+		}
+		return traces(span("gateway", 0, float64(n), root))
+	},
+	"deep": func(n int) *capture.Capture {
+		top := span("engine", 0, 1, whole("a", 1))
+		for i := range n {
+			top = span([]string{"gateway", "call", "call"}[i%3], 0, 1, whole("a", 1), top)
+		}
+		return traces(top)
+	},
+	"roots": func(n int) *capture.Capture {
+		got := &capture.Capture{}
+		for i := range n {
+			for _, s := range traces(span([]string{"call", "gateway"}[i%2], 0, 1, server, orphaned(capture.OriginRemote), link(9, i))).Spans {
+				s.SpanID = spanID(7, i)
+				got.Spans = append(got.Spans, s)
+			}
+		}
+		return got
+	},
+	"broken": func(n int) *capture.Capture { // each end of a hop alone
+		var all []*node
+		for range n / 2 {
+			all = append(all, span("call", 0, 100, client), span("engine", 1, 90, server))
+		}
+		return traces(all...)
+	},
+}
+
+// A trace of 32 times the size may take about that much longer; what looks at all
+// spans for each span would take a thousand times longer.
+func TestLargeTracesTakeTimeInProportion(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
+	c := parse(t, aroundRoles+"severity: {\"*\": error}\n")
+	for name, make := range shapes {
+		t.Run(name, func(t *testing.T) {
+			small, large := perSpan(c, make(2_000)), perSpan(c, make(64_000))
+			t.Logf("%v and %v a span", small, large)
+			assert.Less(t, large, 8*small)
+		})
+	}
+}
+
+// perSpan is the shortest of several checks.
+func perSpan(c *contract.Contract, got *capture.Capture) time.Duration {
+	best := time.Hour
+	for range 3 {
+		start := time.Now()
+		c.Check(got)
+		best = min(best, time.Since(start))
+	}
+	return best / time.Duration(len(got.Spans))
+}
+
+// BenchmarkCheckOneTrace checks a single large trace.
+func BenchmarkCheckOneTrace(b *testing.B) {
+	c := parse(b, aroundRoles)
+	for name, make := range shapes {
+		got := make(100_000)
+		b.Run(fmt.Sprint(name), func(b *testing.B) {
+			for b.Loop() {
+				c.Check(got)
+			}
+			b.ReportMetric(float64(b.N)*float64(len(got.Spans))/b.Elapsed().Seconds(), "spans/s")
+		})
+	}
+}
