@@ -194,3 +194,11 @@ func rulesOf(r *contract.Report) []string {
 func regexpQuote(s string) string { return regexp.QuoteMeta(s) }
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+
+func linkWith(key, value string) func(*capture.Span) {
+	return func(s *capture.Span) { s.Links[0].Attributes = capture.Attributes{text(key, value)} }
+}
+
+func statusMessage(message string) func(*capture.Span) {
+	return func(s *capture.Span) { s.StatusMessage = message }
+}

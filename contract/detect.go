@@ -107,37 +107,38 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 func isAlphanumeric(c byte) bool { return isLower(c|0x20) || isDigit(c) }
 
 // keyPrefixes start the secrets of well-known services; what follows is at least so
-// long.
+// long. Those that are spread have - and _ anywhere, and are short.
 var keyPrefixes = [...]struct {
 	prefix string
 	length int
+	spread bool
 }{
-	{"sk-", 20},         // OpenAI, Anthropic, OpenRouter, DeepSeek, Langfuse
-	{"sk_live_", 24},    // Stripe
-	{"rk_live_", 24},    // Stripe
-	{"AKIA", 16},        // AWS
-	{"ASIA", 16},        // AWS, temporary
-	{"AIza", 35},        // Google
-	{"ya29.", 30},       // Google, access token
-	{"ghp_", 36},        // GitHub, personal
-	{"gho_", 36},        // GitHub, OAuth
-	{"ghu_", 36},        // GitHub, user to server
-	{"ghs_", 36},        // GitHub, server to server
-	{"github_pat_", 40}, // GitHub, fine-grained
-	{"glpat-", 20},      // GitLab
-	{"xoxb-", 20},       // Slack, bot
-	{"xoxp-", 20},       // Slack, user
-	{"hf_", 30},         // Hugging Face
-	{"gsk_", 40},        // Groq
-	{"nvapi-", 40},      // NVIDIA
-	{"r8_", 37},         // Replicate
-	{"pplx-", 40},       // Perplexity
-	{"xai-", 40},        // xAI
-	{"csk-", 40},        // Cerebras
-	{"pcsk_", 40},       // Pinecone
-	{"lsv2_", 32},       // LangSmith
-	{"npm_", 36},        // npm
-	{"dapi", 32},        // Databricks
+	{"sk-", 20, false},         // OpenAI, Anthropic, OpenRouter, DeepSeek, Langfuse
+	{"sk_live_", 24, false},    // Stripe
+	{"rk_live_", 24, false},    // Stripe
+	{"AKIA", 16, false},        // AWS
+	{"ASIA", 16, false},        // AWS, temporary
+	{"AIza", 35, true},         // Google
+	{"ya29.", 30, true},        // Google, access token
+	{"ghp_", 36, false},        // GitHub, personal
+	{"gho_", 36, false},        // GitHub, OAuth
+	{"ghu_", 36, false},        // GitHub, user to server
+	{"ghs_", 36, false},        // GitHub, server to server
+	{"github_pat_", 40, false}, // GitHub, fine-grained
+	{"glpat-", 20, true},       // GitLab
+	{"xoxb-", 20, false},       // Slack, bot
+	{"xoxp-", 20, false},       // Slack, user
+	{"hf_", 30, false},         // Hugging Face
+	{"gsk_", 40, false},        // Groq
+	{"nvapi-", 40, true},       // NVIDIA
+	{"r8_", 37, false},         // Replicate
+	{"pplx-", 40, false},       // Perplexity
+	{"xai-", 40, false},        // xAI
+	{"csk-", 40, false},        // Cerebras
+	{"pcsk_", 40, false},       // Pinecone
+	{"lsv2_", 32, false},       // LangSmith
+	{"npm_", 36, false},        // npm
+	{"dapi", 32, false},        // Databricks
 }
 
 // findAPIKey finds a prefix, at the start of a word, before something that nobody
@@ -147,17 +148,18 @@ func findAPIKey(s string) int {
 		return -1
 	}
 	for _, k := range keyPrefixes {
-		end, random := 0, 0
+		var scan secretScan
 		for from := 0; ; {
 			i := strings.Index(s[from:], k.prefix)
 			if i < 0 {
 				break
 			}
 			at := from + i
-			if at >= end {
-				end, random = scanSecret(s, at)
+			start := at + len(k.prefix)
+			if start >= scan.end {
+				scan = scanSecret(s, start)
 			}
-			if random >= at && end-at-len(k.prefix) >= k.length && (at == 0 || !isAlphanumeric(s[at-1])) {
+			if scan.end-start >= k.length && (scan.random >= at || k.spread && scan.mixed(start)) && (at == 0 || !isAlphanumeric(s[at-1])) {
 				return at
 			}
 			from = at + 1
@@ -169,31 +171,40 @@ func findAPIKey(s string) int {
 // minRandom is the shortest run of letters and digits that is taken for random.
 const minRandom = 16
 
-// scanSecret returns the end of what a key may be made of, from start on, and where
-// the last run of letters and digits in it starts that mixes them or their case,
-// −1 for none.
-func scanSecret(s string, start int) (end, random int) {
-	random = -1
-	run, lower, upper, digit := start, false, false, false
-	for end = start; end < len(s); end++ {
-		switch c := s[end]; {
+// secretScan is what was seen of something that may be a secret: where it ends, where
+// the last run of letters and digits in it starts that mixes them or their case, and
+// the last of each kind of character; −1 for none.
+type secretScan struct{ end, random, lower, upper, digit int }
+
+// mixed reports whether there is every kind of character from start on.
+func (s *secretScan) mixed(start int) bool {
+	return s.lower >= start && s.upper >= start && s.digit >= start
+}
+
+// scanSecret scans what a key may be made of, from start on.
+func scanSecret(s string, start int) secretScan {
+	scan := secretScan{end: start, random: -1, lower: -1, upper: -1, digit: -1}
+	run := start
+	for ; scan.end < len(s); scan.end++ {
+		switch c := s[scan.end]; {
 		case isLower(c):
-			lower = true
+			scan.lower = scan.end
 		case isUpper(c):
-			upper = true
+			scan.upper = scan.end
 		case isDigit(c):
-			digit = true
-		case c == '-' || c == '_' || c == '.' && s[run:end] == "ya29":
-			run, lower, upper, digit = end+1, false, false, false
+			scan.digit = scan.end
+		case c == '-' || c == '_':
+			run = scan.end + 1
 			continue
 		default:
-			return end, random
+			return scan
 		}
-		if end-run >= minRandom-1 && (lower || upper) && (digit || lower && upper) {
-			random = run
+		lower, upper, digit := scan.lower >= run, scan.upper >= run, scan.digit >= run
+		if scan.end-run >= minRandom-1 && (lower || upper) && (digit || lower && upper) {
+			scan.random = run
 		}
 	}
-	return end, random
+	return scan
 }
 
 // findBearer finds a token after the word Bearer or Basic, as Authorization headers
@@ -235,8 +246,7 @@ func isToken(s string) bool {
 		digit = digit || isDigit(s[n])
 		letter = letter || !isDigit(s[n]) && isAlphanumeric(s[n])
 	}
-	_, random := scanSecret(s, 0)
-	return random >= 0 || n >= 2*minRandom && digit && letter
+	return scanSecret(s, 0).random >= 0 || n >= 2*minRandom && digit && letter
 }
 
 // isBasic reports whether s starts with a name and a password in base64.

@@ -81,7 +81,7 @@ func TestLargeTracesTakeTimeInProportion(t *testing.T) {
 	c := parse(t, aroundRoles+"severity: {\"*\": error}\n")
 	for name, make := range shapes {
 		t.Run(name, func(t *testing.T) {
-			small, large := perSpan(c, make(2_000)), perSpan(c, make(64_000))
+			small, large := perSpan(c, make(1_000)), perSpan(c, make(32_000))
 			t.Logf("%v and %v a span", small, large)
 			assert.Less(t, large, 8*small)
 		})

@@ -120,13 +120,8 @@ func (f *File) Has(path ...string) bool {
 	if f == nil || f.root == nil {
 		return false
 	}
-	at := f.root
-	for _, key := range path {
-		if at = find(at, key); at == nil {
-			return false
-		}
-	}
-	return true
+	_, n := f.follow(path)
+	return n == len(path)
 }
 
 // At returns the place of a part, such as At("spans", "gateway", "attributes"):
@@ -135,34 +130,50 @@ func (f *File) At(path ...string) Position {
 	if f == nil || f.root == nil {
 		return Position{}
 	}
-	at, found := f.root, f.root
-	for _, key := range path {
-		if at = find(at, key); at == nil {
-			break
-		}
-		found = at
-	}
-	line, column := keyPlace(f.root, found)
+	said, _ := f.follow(path)
+	line, column := place(said)
 	return Position{f.name, line, column}
 }
 
-// find returns the value of a key of a mapping, or the item of a list.
+// follow goes along a path as far as the file has it. It returns where the last part
+// is said, which is its key where it has one, and how many parts there were.
+func (f *File) follow(path []string) (said ast.Node, n int) {
+	said = f.root
+	at := f.root
+	for _, key := range path {
+		keyNode, value := step(at, key)
+		if value == nil {
+			break
+		}
+		said, at = keyNode, value
+		n++
+	}
+	return said, n
+}
+
+// find returns the value of a key of a mapping.
 func find(node ast.Node, key string) ast.Node {
+	_, value := step(node, key)
+	return value
+}
+
+// step returns a key of a mapping and its value, or an item of a list twice.
+func step(node ast.Node, key string) (said, value ast.Node) {
 	switch n := node.(type) {
 	case *ast.MappingNode:
 		for _, v := range n.Values {
 			if keyText(v.Key) == key {
-				return v.Value
+				return v.Key, v.Value
 			}
 		}
 	case *ast.SequenceNode:
 		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Values) {
-			return n.Values[i]
+			return n.Values[i], n.Values[i]
 		}
 	case *ast.AnchorNode:
-		return find(n.Value, key)
+		return step(n.Value, key)
 	}
-	return nil
+	return nil, nil
 }
 
 func keyText(key ast.Node) string {
@@ -170,28 +181,6 @@ func keyText(key ast.Node) string {
 		return s.Value
 	}
 	return key.String()
-}
-
-// keyPlace returns where found is said: at its key where it has one.
-func keyPlace(root, found ast.Node) (line, column int) {
-	key := found
-	ast.Walk(visitor(func(n ast.Node) bool {
-		if v, ok := n.(*ast.MappingValueNode); ok && v.Value == found {
-			key = v.Key
-			return false
-		}
-		return true
-	}), root)
-	return place(key)
-}
-
-type visitor func(ast.Node) bool
-
-func (v visitor) Visit(n ast.Node) ast.Visitor {
-	if v(n) {
-		return v
-	}
-	return nil
 }
 
 func place(node ast.Node) (line, column int) {
