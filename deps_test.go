@@ -65,6 +65,7 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 		{"semconv/mcpconv", [][]string{otelAPI}, []string{"semconv/internal/measure"}},
 		{"propagation", [][]string{otelAPI, grpcMetadata}, nil},
 		{"genaitrace", [][]string{otelAPI, grpcMetadata}, []string{"internal/bound", "internal/deadline", "propagation", "semconv"}},
+		{"genaitrace/facts", [][]string{otelAPI, otelSDK, grpcMetadata}, []string{"genaitrace", "internal/bound", "internal/deadline", "propagation", "semconv"}},
 		{"middleware/wire", [][]string{otelAPI, grpcMetadata}, []string{"genaitrace", "internal/bound", "internal/deadline", "propagation", "semconv"}},
 		{"middleware/genaihttp", [][]string{otelAPI, grpcMetadata}, []string{"genaitrace", "internal/bound", "internal/deadline", "middleware/wire", "propagation", "semconv"}},
 		{"middleware/genaigrpc", [][]string{otelAPI, grpcAll}, []string{"genaitrace", "internal/bound", "internal/deadline", "propagation", "semconv"}},

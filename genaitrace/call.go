@@ -32,6 +32,10 @@ const (
 	Visible
 )
 
+// NoChunk marks an item that is no data event, such as a comment, a heartbeat or
+// an end mark: nothing is stamped.
+const NoChunk ChunkKind = 255
+
 // A Call records one model call as its caller sees it ([Tracer.StartCall]), or
 // as a gateway that serves it sees it ([Tracer.StartGateway]). A chunk is not a
 // token: nothing here derives token counts from chunks.
@@ -40,20 +44,22 @@ const (
 // methods are safe for concurrent use. All do nothing on a nil Call and after
 // its end.
 type Call struct {
-	t       *Tracer
-	ctx     context.Context //nolint:containedctx // metrics of the end want the span's context
-	span    trace.Span
-	req     Request
-	base    time.Time
-	after   time.Duration // base − arrival
-	began   int64         // the span's start, since arrival
-	gateway bool
-	inner   bool // an outer span carries the official usage keys
-	clock   clock
-	done    atomic.Bool
-	watched atomic.Bool // a transport feeds this call
+	t        *Tracer
+	ctx      context.Context //nolint:containedctx // metrics of the end want the span's context
+	span     trace.Span
+	req      Request
+	base     time.Time
+	after    time.Duration // base − arrival
+	began    int64         // the span's start, since arrival
+	gateway  bool
+	inner    bool // an outer span carries the official usage keys
+	clock    clock
+	done     atomic.Bool
+	watched  atomic.Bool // a transport feeds this call
+	itemized atomic.Bool // a wrapped stream feeds it
 
 	mu         sync.Mutex
+	unwatch    func() bool // takes back the watch over ctx, if any
 	usage      usage
 	finish     []string
 	responseID string
@@ -85,7 +91,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	req.clean()
 	arrived, now := t.arrival(ctx, req.Arrived)
 	inner := isInner(ctx)
-	attrs := t.words.Rewrite(req.appendStart(make([]attribute.KeyValue, 0, 12)))
+	attrs := t.startAttributes(ctx, &req)
 	options, began := startOptions(trace.SpanKindClient, attrs, req.Arrived, arrived, now)
 	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), options...)
 	if !span.IsRecording() && !t.metrics.callEnabled(ctx) {
@@ -132,8 +138,9 @@ func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.
 	r := Request{Operation: req.Operation, Arrived: req.Arrived}
 	r.clean()
 	arrived, now := t.arrival(ctx, req.Arrived)
-	attrs := append(make([]attribute.KeyValue, 0, len(req.Attributes)+1),
-		semconv.GenAISpanRole(semconv.GenAISpanRoleGateway))
+	facts := t.facts(ctx)
+	attrs := append(make([]attribute.KeyValue, 0, len(facts)+len(req.Attributes)+1), facts...)
+	attrs = append(attrs, semconv.GenAISpanRole(semconv.GenAISpanRoleGateway))
 	attrs = append(attrs, req.Attributes...)
 	options, began := startOptions(trace.SpanKindServer, attrs, req.Arrived, arrived, now)
 	ctx, span := t.tracer.Start(ctx, bound.String(req.Name, maxName), append(options, req.Options...)...)
@@ -187,7 +194,7 @@ func (c *Call) SetAttributes(attrs ...attribute.KeyValue) {
 
 // Chunk stamps a data event of the streamed response.
 func (c *Call) Chunk(kind ChunkKind) {
-	if c != nil && c.t != nil {
+	if c != nil && c.t != nil && kind != NoChunk {
 		c.clock.tick(min(kind, Visible))
 	}
 }
@@ -195,7 +202,7 @@ func (c *Call) Chunk(kind ChunkKind) {
 // ChunkAt stamps a data event that arrived at t; a zero time, or one in the
 // future, means now, and one before the start is dropped and counted.
 func (c *Call) ChunkAt(kind ChunkKind, t time.Time) {
-	if c == nil || c.t == nil {
+	if c == nil || c.t == nil || kind == NoChunk {
 		return
 	}
 	at := sinceArrival(t, c.base, c.after)
@@ -337,6 +344,9 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.unwatch != nil {
+		c.unwatch()
+	}
 	if flag != panicked {
 		how = c.outcome(how)
 	}

@@ -44,7 +44,8 @@ type Inference struct {
 	responseID string
 	response   string
 	stopped    bool
-	firstPhase [5]Phase // the usual phases need no allocation of their own
+	labels     *phaseLabels // of the phase that labelled a goroutine last
+	firstPhase [5]Phase     // the usual phases need no allocation of their own
 	openSpace  [4]*Phase
 	ranSpace   [8]interval
 	phases     int
@@ -75,7 +76,7 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 	}
 	arrived, now := t.arrival(ctx, given)
 	inner := isInner(ctx)
-	attrs := t.words.Rewrite(req.appendStart(make([]attribute.KeyValue, 0, 12)))
+	attrs := t.startAttributes(ctx, &req)
 	options, began := startOptions(trace.SpanKindInternal, attrs, req.Arrived, arrived, now)
 	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceGenerate, options...)
 	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) {

@@ -23,11 +23,13 @@ type Phase struct {
 	decode *Decode // that embeds this phase, if any
 	prompt Prompt  // of a prefill
 	ended  bool    // guarded by inf.mu
+	labels *phaseLabels
 }
 
 // phaseKind is what tells one phase from another.
 type phaseKind struct {
 	name     string
+	role     semconv.GenAISpanRoleAttr
 	part     part
 	duration attribute.Key // the house key that repeats the span's duration
 	options  []trace.SpanStartOption
@@ -35,7 +37,7 @@ type phaseKind struct {
 
 // newPhaseKind prepares what each span of the kind starts with.
 func newPhaseKind(name string, role semconv.GenAISpanRoleAttr, part part, duration attribute.Key) phaseKind {
-	return phaseKind{name, part, duration, []trace.SpanStartOption{trace.WithAttributes(semconv.GenAISpanRole(role))}}
+	return phaseKind{name, role, part, duration, []trace.SpanStartOption{trace.WithAttributes(semconv.GenAISpanRole(role))}}
 }
 
 var (
@@ -127,7 +129,11 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 		if trace.SpanFromContext(ctx) != inf.span {
 			ctx = trace.ContextWithSpan(ctx, inf.span)
 		}
-		ctx, span = inf.t.tracer.Start(ctx, kind.name, kind.options...)
+		options := kind.options
+		if facts := inf.t.facts(ctx); len(facts) > 0 {
+			options = append(slices.Clip(options), trace.WithAttributes(facts...))
+		}
+		ctx, span = inf.t.tracer.Start(ctx, kind.name, options...)
 	}
 
 	inf.mu.Lock()
@@ -147,7 +153,7 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 	}
 	*p = Phase{inf: inf, span: span, kind: kind, start: start, prompt: init.prompt, decode: init.decode}
 	inf.open = append(inf.open, p)
-	return ctx, p
+	return p.label(ctx), p
 }
 
 // Span returns the span of the phase.
@@ -213,6 +219,7 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 		return
 	}
 	p.ended = true
+	p.unlabel()
 	if p.decode != nil {
 		inf.stopOn(how)
 	}

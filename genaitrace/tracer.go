@@ -33,13 +33,16 @@ type Tracer struct {
 	metrics *metrics
 	models  bound.Set // models that may appear in span names
 	words   semconv.Vocabulary
+
+	profileLabels bool
 }
 
 type config struct {
 	tracerProvider trace.TracerProvider
 	meterProvider  metric.MeterProvider
 	vocabulary     semconv.Vocabulary
-	chosen         bool  // by option
+	chosen         bool // by option
+	profileLabels  bool
 	err            error // what was wrong with the options
 }
 
@@ -91,6 +94,8 @@ func New(opts ...Option) *Tracer {
 		tracer:  c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(Version)),
 		metrics: newMetrics(c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version)), c.vocabulary),
 		words:   c.vocabulary,
+
+		profileLabels: c.profileLabels,
 	}
 }
 
@@ -99,6 +104,8 @@ type contextKey int
 const (
 	arrivalKey contextKey = iota
 	callKey
+	factsKey
+	labelsKey
 )
 
 // ContextWithArrival notes when the request that ctx belongs to reached this

@@ -1,0 +1,81 @@
+package genaitrace_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/genaitrace/otelgenai/genaitrace"
+)
+
+func TestDoRecordsACallWithOneAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record(t)
+		got, err := genaitrace.Do(t.Context(), r.Tracer, genaitrace.Request{Model: "m"}, func(ctx context.Context) (string, error) {
+			time.Sleep(30 * time.Millisecond)
+			call := genaitrace.CallFromContext(ctx)
+			assert.Equal(t, call.Span().SpanContext(), trace.SpanContextFromContext(ctx), "what runs below is a child")
+			call.SetUsage(genaitrace.Usage{OutputTokens: new(2)})
+			return "answer", nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, "answer", got)
+		s := r.span("chat m")
+		s.assertStatus("")
+		assert.Equal(t, 30*time.Millisecond, s.EndTime().Sub(s.StartTime()))
+		assert.Equal(t, map[string]int64{"gen_ai.usage.output_tokens": 2}, usageKeys(s))
+	})
+}
+
+func TestDoPassesErrorsUnchangedAndRecordsThem(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err      error
+		wantType string
+	}{
+		"a typed one":          {errReset, "reset"},
+		"a wrapped one":        {fmt.Errorf("post: %w", errReset), "reset"},
+		"a dropped connection": {io.EOF, "_OTHER"},
+		"cancelled":            {context.Canceled, ""},
+		"too late":             {context.DeadlineExceeded, "timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := record(t)
+			got, err := genaitrace.Do(t.Context(), r.Tracer, genaitrace.Request{}, func(context.Context) (int, error) { return 7, tt.err })
+			assert.Equal(t, 7, got)
+			assert.Equal(t, tt.err, err) //nolint:testifylint // the same value, not one that wraps it
+			r.span("chat").assertStatus(tt.wantType)
+		})
+	}
+}
+
+func TestAPanicPassesDo(t *testing.T) {
+	r := record(t)
+	assert.PanicsWithValue(t, "do", func() {
+		_, _ = genaitrace.Do(t.Context(), r.Tracer, genaitrace.Request{}, func(context.Context) (int, error) { panic("do") })
+	})
+	r.span("chat").assertStatus("panic")
+}
+
+func TestDoRunsWhereNothingRecords(t *testing.T) {
+	nothing := genaitrace.New(genaitrace.WithTracerProvider(tracenoop.NewTracerProvider()), genaitrace.WithMeterProvider(metricnoop.NewMeterProvider()))
+	for _, tr := range []*genaitrace.Tracer{nil, nothing} {
+		got, err := genaitrace.Do(t.Context(), tr, genaitrace.Request{}, func(ctx context.Context) (int, error) {
+			genaitrace.CallFromContext(ctx).SetFinish("stop")
+			return 7, io.EOF
+		})
+		assert.Equal(t, 7, got)
+		assert.Equal(t, io.EOF, err) //nolint:testifylint // the same value, not one that wraps it
+		assert.PanicsWithValue(t, "do", func() {
+			_, _ = genaitrace.Do(t.Context(), tr, genaitrace.Request{}, func(context.Context) (int, error) { panic("do") })
+		})
+	}
+}
