@@ -56,7 +56,7 @@ type Call struct {
 	clock    clock
 	done     atomic.Bool
 	watched  atomic.Bool // a transport feeds this call
-	itemized atomic.Bool // a wrapped stream feeds it
+	itemized atomic.Bool // the items of a wrapped stream feed it
 
 	mu         sync.Mutex
 	unwatch    func() bool // takes back the watch over ctx, if any

@@ -21,6 +21,7 @@ type source struct {
 	ctx   context.Context
 	items int
 	end   func() (string, error)
+	mute  bool // ends well when its context ends
 	given int
 }
 
@@ -29,6 +30,9 @@ const sourceGap = 10 * time.Millisecond
 func (s *source) next() (string, error) {
 	select {
 	case <-s.ctx.Done():
+		if s.mute {
+			return "", io.EOF
+		}
 		return "", s.ctx.Err()
 	case <-time.After(sourceGap):
 	}
@@ -115,6 +119,7 @@ type death struct {
 	broken  bool // end is an error, to a reader of bytes a broken stream
 	items   int  // 0: three; −1: none
 
+	mute    bool                        // the source ends well when the context ends
 	never   bool                        // nobody reads
 	dropped int                         // after so many items nobody reads on, without a word
 	consume func(item string) (ok bool) // may panic; nil reads on
@@ -186,6 +191,14 @@ func TestEveryDeathOfEveryWrappedStreamEndsItsCallOnce(t *testing.T) {
 		"a deadline, nobody reads on": {timeout: 25 * time.Millisecond, dropped: 2, want: timeout, wantType: "timeout", chunks: 2, took: 25 * time.Millisecond},
 		"a deadline once complete":    {timeout: 25 * time.Millisecond, observe: finishesAt("item2"), want: finish, chunks: 2, took: 25 * time.Millisecond},
 
+		"a deadline after an end mark": {timeout: 25 * time.Millisecond, observe: func(c *genaitrace.Call, item string) genaitrace.ChunkKind {
+			if item == "item2" {
+				c.SetTerminal(done)
+			}
+			return genaitrace.Visible
+		}, want: done, chunks: 2, took: 25 * time.Millisecond},
+		"a source that just stops when the context ends": {cancel: 25 * time.Millisecond, mute: true, want: cancelled, chunks: 2, took: 25 * time.Millisecond},
+
 		"the reader panics": {consume: func(item string) bool {
 			if item == "item2" {
 				panic("reader")
@@ -221,7 +234,7 @@ func die(t *testing.T, d death, wrap func(*genaitrace.Call, *source, func(*genai
 		defer cancel()
 	}
 	ctx, call := r.StartCall(ctx, genaitrace.Request{Stream: true})
-	s := &source{ctx: ctx, items: 3, end: func() (string, error) { return "", io.EOF }}
+	s := &source{ctx: ctx, items: 3, mute: d.mute, end: func() (string, error) { return "", io.EOF }}
 	if d.items != 0 {
 		s.items = max(d.items, 0)
 	}

@@ -51,7 +51,7 @@ func TestDoPassesErrorsUnchangedAndRecordsThem(t *testing.T) {
 			r := record(t)
 			got, err := genaitrace.Do(t.Context(), r.Tracer, genaitrace.Request{}, func(context.Context) (int, error) { return 7, tt.err })
 			assert.Equal(t, 7, got)
-			assert.Equal(t, tt.err, err) //nolint:testifylint // the same value, not one that wraps it
+			assert.Equal(t, tt.err, err)
 			r.span("chat").assertStatus(tt.wantType)
 		})
 	}
@@ -73,7 +73,7 @@ func TestDoRunsWhereNothingRecords(t *testing.T) {
 			return 7, io.EOF
 		})
 		assert.Equal(t, 7, got)
-		assert.Equal(t, io.EOF, err) //nolint:testifylint // the same value, not one that wraps it
+		assert.Equal(t, io.EOF, err)
 		assert.PanicsWithValue(t, "do", func() {
 			_, _ = genaitrace.Do(t.Context(), tr, genaitrace.Request{}, func(context.Context) (int, error) { panic("do") })
 		})

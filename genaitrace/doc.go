@@ -25,6 +25,12 @@
 // Every handle ends once, the first end wins, and all methods of a nil handle
 // do nothing: that is what Start returns where neither span nor metric records.
 //
+// Streams need no loop of their own: [RangeChunks], [ReceiveChunks] and
+// [ReadChunks] wrap a caller's, [RangeTokens] and [ReceiveTokens] an engine's, and
+// end what they record however the stream dies; [Do] wraps a call with one answer.
+// [ContextWith] says once what is true of all spans below: tenant, conversation,
+// prompt version. [WithProfileLabels] splits a CPU profile by phase.
+//
 // # The times
 //
 // Each time has one definition, is measured by the process that writes it, and

@@ -19,11 +19,11 @@ type Phase struct {
 	inf    *Inference
 	span   trace.Span
 	kind   *phaseKind
-	start  int64   // since arrival
-	decode *Decode // that embeds this phase, if any
-	prompt Prompt  // of a prefill
-	ended  bool    // guarded by inf.mu
-	labels *phaseLabels
+	start  int64        // since arrival
+	decode *Decode      // that embeds this phase, if any
+	prompt Prompt       // of a prefill
+	ended  bool         // guarded by inf.mu
+	labels *phaseLabels // nil where goroutines are not labelled
 }
 
 // phaseKind is what tells one phase from another.

@@ -30,7 +30,7 @@ const (
 // started: one that ends elsewhere sets the labels of its context there, and
 // leaves its own on the goroutine that started it until the next phase there.
 //
-// Default: off, which costs nothing. On, a phase costs about a microsecond more.
+// Default: off, which costs nothing. On, a phase costs a microsecond or two more.
 // A request where neither span nor metric records has no phases, hence no labels.
 func WithProfileLabels() Option {
 	return optionFunc(func(c config) config {

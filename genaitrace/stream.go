@@ -31,8 +31,8 @@ import (
 //	the call's context ends             client_cancelled, or timeout and failed for a deadline, also while
 //	                                    nobody iterates
 //
-// Once SetFinish or SetTerminal said that the answer is complete, leaving the
-// loop or ending the context is a good end. An iteration that is dropped without
+// What comes first counts. Once SetFinish or SetTerminal said that the answer is
+// complete, leaving the loop or ending the context is a good end. An iteration that is dropped without
 // a word, as through an [iter.Pull2] whose stop nobody calls, ends with the
 // context alone, so give the call a context that ends.
 //
@@ -133,8 +133,12 @@ func (s *chunks[T]) ask(item T) (kind ChunkKind) {
 // whether somebody else stamped the stream: a transport sees the bytes of an item
 // before its reader sees the item.
 func (c *Call) fedByTransport() bool {
+	if c.itemized.Load() {
+		return false // it was the stream before this one
+	}
 	_, ticked := c.clock.firstTick()
-	return !c.itemized.Swap(true) && ticked
+	c.itemized.Store(!ticked)
+	return ticked
 }
 
 // An iteration is how far a range over a stream came.
@@ -164,7 +168,7 @@ func (i *iteration) endCall(c *Call) {
 	case i.err != nil:
 		c.endStream(i.err, i.at)
 	case i.complete:
-		c.End()
+		c.endStream(io.EOF, time.Time{})
 	default: // a break, or the goroutine exits
 		c.abandon()
 	}
@@ -178,11 +182,11 @@ func (c *Call) endOnPanic() {
 	}
 }
 
-// endStream ends the call with the error that ended its stream.
+// endStream ends the call with the error that ended its stream, io.EOF where it
+// ended well. A source that just stops when the context ends has not ended well.
 func (c *Call) endStream(err error, at time.Time) {
 	if err == io.EOF { //nolint:errorlint // wrapped, it is the cause of something else
-		c.EndAt(at)
-		return
+		err = c.ctx.Err()
 	}
 	switch how, _ := classify(c.ctx, err); {
 	case how != failed && c.complete():
@@ -227,6 +231,19 @@ func (c *Call) endWithContext() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.unwatch == nil && !c.done.Load() {
-		c.unwatch = context.AfterFunc(c.ctx, c.abandon)
+		c.unwatch = context.AfterFunc(c.ctx, c.contextEnded)
 	}
+}
+
+// reportTime is how long a transport that feeds a call has to notice the end of
+// the context too, and to report what it read until then.
+const reportTime = 100 * time.Millisecond
+
+func (c *Call) contextEnded() {
+	if !c.watched.Load() {
+		c.abandon()
+		return
+	}
+	err, at := c.ctx.Err(), time.Now()
+	time.AfterFunc(reportTime, func() { c.endStream(err, at) })
 }

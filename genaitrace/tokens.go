@@ -90,10 +90,11 @@ func (i *iteration) endDecode(d *Decode) {
 		d.close(nil, panicked, time.Time{})
 		panic(r)
 	}
-	if i.err == nil && !i.complete {
-		i.err = d.inf.ctx.Err() // a break: what for, the context knows
+	if i.err != nil {
+		d.endStream(i.err, i.at)
+		return
 	}
-	d.endStream(i.err, i.at)
+	d.endStream(io.EOF, time.Time{}) // a break, too, is how generation ends
 }
 
 // endOnPanic is for defer.
@@ -104,10 +105,11 @@ func (d *Decode) endOnPanic() {
 	}
 }
 
-// endStream ends the phase with the error that ended its tokens, if any.
+// endStream ends the phase with the error that ended its tokens, io.EOF where
+// they ended well. An engine that just stops when the context ends has not.
 func (d *Decode) endStream(err error, at time.Time) {
 	if err == io.EOF { //nolint:errorlint // wrapped, it is the cause of something else
-		err = nil
+		err = d.inf.ctx.Err()
 	}
 	d.close(err, 0, at)
 }

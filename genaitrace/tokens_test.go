@@ -47,20 +47,22 @@ func TestEveryDeathOfWrappedTokensEndsTheirPhaseOnce(t *testing.T) {
 		cancel, timeout time.Duration
 		consume         func(string) bool
 		panics          any
+		mute            bool // the source ends well when the context ends
 
 		wantType string
 		stop     semconv.GenAIEarlyStopReasonAttr
 		tokens   int64
 		took     time.Duration
 	}{
-		"the end":            {tokens: 3, took: 40 * ms},
-		"an error":           {end: fails(errReset), wantType: "reset", tokens: 3, took: 40 * ms},
-		"a wrapped io.EOF":   {end: fails(fmt.Errorf("engine: %w", io.EOF)), wantType: "_OTHER", tokens: 3, took: 40 * ms},
-		"a stop sequence":    {consume: until("item2"), tokens: 2, took: 20 * ms},
-		"cancelled":          {cancel: 25 * ms, stop: semconv.GenAIEarlyStopReasonDisconnect, tokens: 2, took: 25 * ms},
-		"a deadline":         {timeout: 25 * ms, wantType: "timeout", stop: semconv.GenAIEarlyStopReasonTimeout, tokens: 2, took: 25 * ms},
-		"the source panics":  {end: func() (string, error) { panic("source") }, panics: "source", wantType: "panic", tokens: 3, took: 40 * ms},
-		"the service panics": {consume: func(string) bool { panic("service") }, panics: "service", wantType: "panic", tokens: 1, took: 10 * ms},
+		"the end":                              {tokens: 3, took: 40 * ms},
+		"an error":                             {end: fails(errReset), wantType: "reset", tokens: 3, took: 40 * ms},
+		"a wrapped io.EOF":                     {end: fails(fmt.Errorf("engine: %w", io.EOF)), wantType: "_OTHER", tokens: 3, took: 40 * ms},
+		"a stop sequence":                      {consume: until("item2"), tokens: 2, took: 20 * ms},
+		"cancelled":                            {cancel: 25 * ms, stop: semconv.GenAIEarlyStopReasonDisconnect, tokens: 2, took: 25 * ms},
+		"a deadline":                           {timeout: 25 * ms, wantType: "timeout", stop: semconv.GenAIEarlyStopReasonTimeout, tokens: 2, took: 25 * ms},
+		"cancelled, and the engine just stops": {cancel: 25 * ms, mute: true, stop: semconv.GenAIEarlyStopReasonDisconnect, tokens: 2, took: 25 * ms},
+		"the source panics":                    {end: func() (string, error) { panic("source") }, panics: "source", wantType: "panic", tokens: 3, took: 40 * ms},
+		"the service panics":                   {consume: func(string) bool { panic("service") }, panics: "service", wantType: "panic", tokens: 1, took: 10 * ms},
 	} {
 		for with, wrap := range tokenWrappers {
 			t.Run(name+"/"+with, func(t *testing.T) {
@@ -77,7 +79,7 @@ func TestEveryDeathOfWrappedTokensEndsTheirPhaseOnce(t *testing.T) {
 					}
 					ctx, inf := r.StartInference(ctx, genaitrace.Request{Stream: true})
 					_, decode := inf.StartDecode(ctx)
-					s := &source{ctx: ctx, items: 3, end: func() (string, error) { return "", io.EOF }}
+					s := &source{ctx: ctx, items: 3, mute: d.mute, end: func() (string, error) { return "", io.EOF }}
 					if d.end != nil {
 						s.end = d.end
 					}

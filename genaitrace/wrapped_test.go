@@ -150,6 +150,30 @@ func TestAnErrorThatTheSourceGoesOnAfterIsNotTheEnd(t *testing.T) {
 	s.assertStatus("")
 	assert.Equal(t, int64(2), s.int(semconv.GenAIChunkCountKey))
 	assert.Equal(t, "eof", s.text(semconv.GenAIStreamTerminalKey))
+
+	synctest.Test(t, func(t *testing.T) {
+		r := record(t)
+		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+		_, d := inf.StartDecode(ctx)
+		for range genaitrace.RangeTokens(d, func(yield func(string, error) bool) {
+			_ = yield("", errReset) && yield("b", nil)
+		}, nil) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		inf.End()
+		s := r.span(semconv.SpanInferenceDecode)
+		s.assertStatus("")
+		assert.Equal(t, 20*time.Millisecond, s.EndTime().Sub(s.StartTime()), "not when the error came")
+	})
+}
+
+func TestAnItemThatIsNoDataEventIsNotStamped(t *testing.T) {
+	r := record(t)
+	_, call := r.StartCall(t.Context(), genaitrace.Request{Stream: true})
+	call.Chunk(genaitrace.NoChunk)
+	call.ChunkAt(genaitrace.NoChunk, time.Time{})
+	call.End()
+	assert.False(t, r.span("chat").has(semconv.GenAIChunkCountKey))
 }
 
 // The source closes its connection after the loop was left, and the transport
@@ -213,12 +237,17 @@ func TestStreamsThatFollowEachOtherInOneCallAreStampedEach(t *testing.T) {
 func TestASecondIterationPassesUnrecorded(t *testing.T) {
 	r := record(t)
 	_, call := r.StartCall(t.Context(), genaitrace.Request{Stream: true})
-	seq := genaitrace.RangeChunks(call, yields("a", "b"), nil)
+	observed := 0
+	seq := genaitrace.RangeChunks(call, yields("a", "b"), func(*genaitrace.Call, string) genaitrace.ChunkKind {
+		observed++
+		return genaitrace.Visible
+	})
 	for range 2 {
 		got, err := drain(seq)
 		require.NoError(t, err)
 		assert.Equal(t, []string{"a", "b"}, got)
 	}
+	assert.Equal(t, 2, observed)
 	assert.Equal(t, int64(2), r.span("chat").int(semconv.GenAIChunkCountKey))
 }
 
@@ -319,7 +348,10 @@ func TestAContextDoesNotKeepTheCallsThatEnded(t *testing.T) {
 	defer cancel()
 	kept := func() weak.Pointer[genaitrace.Call] {
 		_, call := r.StartCall(ctx, genaitrace.Request{Stream: true})
-		_, _ = drain(genaitrace.RangeChunks(call, yields("a"), nil))
+		for range 2 { // a client that connects again
+			genaitrace.RangeChunks(call, yields("a"), nil)
+		}
+		call.End()
 		return weak.Make(call)
 	}()
 	require.Eventually(t, func() bool { runtime.GC(); return kept.Value() == nil }, 5*time.Second, time.Millisecond)
