@@ -135,7 +135,37 @@ func TestAnErrorEndsTheSpanWhenItCameAndNotWhenTheLoopIsDone(t *testing.T) {
 		s := r.span("chat")
 		s.assertStatus("reset")
 		assert.Equal(t, 10*time.Millisecond, s.EndTime().Sub(s.StartTime()))
+
+		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+		_, d := inf.StartDecode(ctx)
+		time.Sleep(10 * time.Millisecond)
+		for range genaitrace.RangeTokens(d, func(yield func(string, error) bool) { yield("", errReset) }, nil) {
+			time.Sleep(time.Second)
+		}
+		inf.End()
+		s = r.span(semconv.SpanInferenceDecode)
+		s.assertStatus("reset")
+		assert.Equal(t, 10*time.Millisecond, s.EndTime().Sub(s.StartTime()))
 	})
+}
+
+func TestWhatComesFirstOfTheEndsOfStreamAndContextCounts(t *testing.T) {
+	for range 20 { // the context tells its call in a goroutine of its own
+		r := record(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		_, call := r.StartCall(ctx, genaitrace.Request{Stream: true})
+		for range genaitrace.RangeChunks(call, yields("a"), nil) {
+			cancel()
+		}
+		assert.Equal(t, "client_cancelled", r.span("chat").text(semconv.GenAIStreamTerminalKey))
+
+		ctx, cancel = context.WithCancel(t.Context())
+		_, call = r.StartCall(ctx, genaitrace.Request{Stream: true, Model: "m"})
+		_, err := drain(genaitrace.RangeChunks(call, yields("a"), nil))
+		cancel()
+		require.NoError(t, err)
+		assert.Equal(t, "eof", r.span("chat m").text(semconv.GenAIStreamTerminalKey))
+	}
 }
 
 func TestAnErrorThatTheSourceGoesOnAfterIsNotTheEnd(t *testing.T) {
