@@ -287,17 +287,19 @@ func (k *Checker) checkPlausible(i int, on string, kv *attribute.KeyValue, info 
 	}
 }
 
-// suggest remembers what it answered, because the look-up reads the registry.
+// maxSuggested bounds how many unknown keys are looked up: a look-up reads the whole
+// registry.
+const maxSuggested = 1000
+
+// suggest returns the key that was probably meant, empty where none is near.
 func (k *Checker) suggest(key attribute.Key) attribute.Key {
-	if near, ok := k.suggested[key]; ok {
+	near, ok := k.suggested[key]
+	if ok || len(k.suggested) >= maxSuggested || len(key) > maxKey {
 		return near
 	}
-	var near attribute.Key
 	if all := semconv.Suggest(string(key)); len(all) > 0 {
 		near = all[0]
 	}
-	if len(k.suggested) < maxInfos && len(key) <= maxKey {
-		k.suggested[key] = near
-	}
+	k.suggested[key] = near
 	return near
 }

@@ -159,6 +159,8 @@ func TestAFileThatIsNoContractSaysSo(t *testing.T) {
 		{"another format", "apiVersion: v1\nkind: Pod", `c.yaml:1:1: the key contract is missing, want "contract: genai.observability/v1"`},
 		{"another version", "contract: genai.observability/v2", `c.yaml:1:11: contract is "genai.observability/v2", this version reads genai.observability/v1`},
 		{"two documents", header + "---\n" + header, `c.yaml:4:1: a second document starts here; a contract file is one document`},
+		{"brackets without end", header + "spans: " + strings.Repeat("[", 1<<19), "c.yaml:3:1: is nested deeper than 100 levels"},
+		{"dashes without end", header + "spans:\n" + strings.Repeat("- ", 1<<18), "c.yaml:4:1: is nested deeper than 100 levels"},
 		{"a NUL byte", header + "\x00", "c.yaml: holds a NUL byte at offset 44"},
 		{"a large file", header + strings.Repeat("#", 1<<20), "c.yaml: is too large for a contract, which has at most 1048576 bytes"},
 	} {
@@ -167,6 +169,10 @@ func TestAFileThatIsNoContractSaysSo(t *testing.T) {
 			assert.EqualError(t, err, tt.want)
 		})
 	}
+}
+
+func TestBracketsInTextAreNoNesting(t *testing.T) {
+	parse(t, "# "+strings.Repeat("[", 200)+"\ndescription: \"it's "+strings.Repeat("{", 200)+"\"\nforbid: {values: ['/"+strings.Repeat("[{]", 200)+"/'], spans: [it's]} # "+strings.Repeat("[", 200))
 }
 
 func TestFilesExtendFilesBesideThem(t *testing.T) {

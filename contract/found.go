@@ -101,8 +101,11 @@ func (k *Checker) news(r *rule, at *place, on, key string) *found {
 	return f
 }
 
-// maxKey bounds the keys and names that findings repeat.
-const maxKey = 120
+// Bounds of what findings repeat of telemetry.
+const (
+	maxKey     = 120
+	maxMessage = 400
+)
 
 func (f *found) tell(r *rule, on, key string, tell func(*Finding)) {
 	f.Finding = Finding{
@@ -111,6 +114,7 @@ func (f *found) tell(r *rule, on, key string, tell func(*Finding)) {
 		TraceID: f.at.trace, SpanID: f.at.span, Path: f.at.path, Source: f.at.source,
 	}
 	tell(&f.Finding)
+	f.Message, f.Expected, f.Found = clip(f.Message, maxMessage), clip(f.Expected, maxMessage), clip(f.Found, maxMessage)
 	f.Fix = cmp.Or(f.Fix, ruleByID(r.id).Fix)
 }
 

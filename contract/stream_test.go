@@ -113,7 +113,7 @@ func TestATraceIsCheckedOnceItIsQuiet(t *testing.T) {
 	assert.Equal(t, 1000, r.Traces)
 	assert.Equal(t, 1, r.Late, "its trace was checked long ago")
 	assert.Zero(t, r.Evicted)
-	assert.Contains(t, r.Summary(), ", 1 late spans not checked")
+	assert.Contains(t, r.Summary(), ", 1 late span not checked")
 }
 
 func TestASpanThatComesLateIsStillOfItsTrace(t *testing.T) {

@@ -94,14 +94,14 @@ func (r *Report) Summary() string {
 		text += fmt.Sprintf(", %d accepted", len(r.Accepted))
 	}
 	for _, lost := range []struct {
-		n    int
-		what string
+		n          int
+		what, fate string
 	}{
-		{r.Late, "late spans not checked"}, {r.Evicted, "traces checked early"},
-		{r.Dropped, "records dropped by the capture"}, {r.Omitted, "violations not listed"},
+		{r.Late, "late span", "not checked"}, {r.Evicted, "trace", "checked early"},
+		{r.Dropped, "record", "dropped by the capture"}, {r.Omitted, "violation", "not listed"},
 	} {
 		if lost.n > 0 {
-			text += fmt.Sprintf(", %d %s", lost.n, lost.what)
+			text += ", " + count(lost.n, lost.what) + " " + lost.fate
 		}
 	}
 	return text

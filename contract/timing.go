@@ -130,6 +130,9 @@ func give(expected string, slack float64, dim dimension) string {
 	if dim == dimNumber && slack < 1e-6 || dim != dimNumber && slack <= 2*rounding {
 		return expected
 	}
+	if dim != dimNumber && slack > 1e4 {
+		slack = math.Round(slack/1e3) * 1e3 // without what is for rounding
+	}
 	return expected + ", give or take " + amount(slack, durationOf(dim))
 }
 

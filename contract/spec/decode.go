@@ -44,6 +44,7 @@ type File struct {
 	Contract Contract
 	name     string
 	root     ast.Node
+	keys     map[*ast.MappingNode]map[string]int // the places of keys in large mappings
 }
 
 // Decode reads one contract file. Its name appears in errors, which are of type
@@ -55,6 +56,9 @@ func Decode(name string, data []byte) (*File, error) {
 	}
 	if len(data) > MaxSize {
 		return fail(0, 0, "is too large for a contract, which has at most %d bytes", MaxSize)
+	}
+	if line := tooDeep(data); line > 0 {
+		return fail(line, 1, "is nested deeper than %d levels", maxDepth)
 	}
 	parsed, err := parse(data)
 	if err != nil {
@@ -77,7 +81,7 @@ func Decode(name string, data []byte) (*File, error) {
 		return nil, explain(name, err)
 	}
 	// The version first: in a file of another format every key is unknown.
-	if at := find(f.root, "contract"); at == nil {
+	if _, at := f.step(f.root, "contract"); at == nil {
 		return fail(1, 1, "the key contract is missing, want \"contract: %s\"", Version)
 	} else if v, ok := at.(*ast.StringNode); !ok || v.Value != Version {
 		line, column := place(at)
@@ -103,6 +107,45 @@ func parse(data []byte) (file *ast.File, err error) {
 		return nil, fmt.Errorf("holds a NUL byte at offset %d", i)
 	}
 	return parser.ParseBytes(data, 0)
+}
+
+// maxDepth bounds how deep a file is nested: the parser calls itself at each level,
+// and a stack that overflows cannot be recovered.
+const maxDepth = 100
+
+// tooDeep returns the line in which data is nested too deep by brackets or by dashes,
+// 0 for none. Nesting by indentation takes more text than a file has.
+func tooDeep(data []byte) int {
+	line, depth, dashes := 1, 0, 0
+	var quote byte // the one that is open
+	before := byte('\n')
+	for i, c := range data {
+		starts := strings.IndexByte(" \t\n[{,:-?", before) >= 0
+		switch {
+		case quote != 0:
+			if c == quote && before != '\\' {
+				quote = 0
+			}
+		case c == '#' && strings.IndexByte(" \t\n", before) >= 0:
+			quote = '\n' // a comment ends with its line
+		case starts && (c == '"' || c == '\''):
+			quote = c
+		case c == '[' || c == '{':
+			depth++
+		case (c == ']' || c == '}') && depth > 0:
+			depth--
+		case starts && (c == '-' || c == '?') && i+1 < len(data) && data[i+1] == ' ':
+			dashes++
+		}
+		if depth > maxDepth || dashes > maxDepth {
+			return line
+		}
+		if c == '\n' {
+			line, dashes = line+1, 0
+		}
+		before = c
+	}
+	return 0
 }
 
 func decode(root ast.Node, into *Contract) (err error) {
@@ -141,7 +184,7 @@ func (f *File) follow(path []string) (said ast.Node, n int) {
 	said = f.root
 	at := f.root
 	for _, key := range path {
-		keyNode, value := step(at, key)
+		keyNode, value := f.step(at, key)
 		if value == nil {
 			break
 		}
@@ -151,29 +194,43 @@ func (f *File) follow(path []string) (said ast.Node, n int) {
 	return said, n
 }
 
-// find returns the value of a key of a mapping.
-func find(node ast.Node, key string) ast.Node {
-	_, value := step(node, key)
-	return value
-}
-
 // step returns a key of a mapping and its value, or an item of a list twice.
-func step(node ast.Node, key string) (said, value ast.Node) {
+func (f *File) step(node ast.Node, key string) (said, value ast.Node) {
 	switch n := node.(type) {
 	case *ast.MappingNode:
-		for _, v := range n.Values {
-			if keyText(v.Key) == key {
-				return v.Key, v.Value
-			}
+		if i := f.find(n, key); i >= 0 {
+			return n.Values[i].Key, n.Values[i].Value
 		}
 	case *ast.SequenceNode:
 		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Values) {
 			return n.Values[i], n.Values[i]
 		}
 	case *ast.AnchorNode:
-		return step(n.Value, key)
+		return f.step(n.Value, key)
 	}
 	return nil, nil
+}
+
+// find returns the place of a key in a mapping, −1 for none.
+func (f *File) find(n *ast.MappingNode, key string) int {
+	if len(n.Values) <= 16 {
+		return slices.IndexFunc(n.Values, func(v *ast.MappingValueNode) bool { return keyText(v.Key) == key })
+	}
+	places, ok := f.keys[n]
+	if !ok {
+		places = make(map[string]int, len(n.Values))
+		for i, v := range n.Values {
+			places[keyText(v.Key)] = i
+		}
+		if f.keys == nil {
+			f.keys = map[*ast.MappingNode]map[string]int{}
+		}
+		f.keys[n] = places
+	}
+	if i, ok := places[key]; ok {
+		return i
+	}
+	return -1
 }
 
 func keyText(key ast.Node) string {
