@@ -311,10 +311,9 @@ func (p *compiler) duration(at spec.Position, key, text string, byDefault time.D
 	return d
 }
 
-// atLeast checks a number.
-func (p *compiler) atLeast(at spec.Position, key string, n, least int) {
-	if n < least {
-		p.failf(at, "%s is %d, want %d or more", key, n, least)
+func (p *compiler) notNegative(at spec.Position, key string, n int) {
+	if n < 0 {
+		p.failf(at, "%s is %d, want 0 or more", key, n)
 	}
 }
 

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"bytes"
 	"encoding/base64"
 	"strings"
 )
@@ -256,7 +257,7 @@ func isBasic(s string) bool {
 		n++
 	}
 	plain, err := base64.StdEncoding.DecodeString(s[:n])
-	return err == nil && len(plain) >= 6 && strings.IndexByte(string(plain), ':') > 0
+	return err == nil && len(plain) >= 6 && bytes.IndexByte(plain, ':') > 0
 }
 
 // findJWT finds header.payload.signature, of which the first two are JSON in

@@ -97,7 +97,7 @@ func TestAnErrorNamesThePlaceAndTheWayOut(t *testing.T) {
 		// Terms.
 		{"an empty term", roleOfJobs + "timing: [{id: a, on: job, equal: ['', start]}]", `test.yaml:4:11: "": a part is empty`},
 		{"an empty part", roleOfJobs + "timing: [{id: a, on: job, equal: ['end + ', start]}]", `test.yaml:4:11: "end + ": a part is empty`},
-		{"an unknown part", roleOfJobs + "timing: [{id: a, on: job, equal: [lenght, start]}]", `test.yaml:4:11: "lenght": "lenght" is none of duration, start, end, attr(KEY), event(NAME), event(NAME, KEY), with a role or parent and a dot before it, and no constant such as 5ms`},
+		{"an unknown part", roleOfJobs + "timing: [{id: a, on: job, equal: [longth, start]}]", `test.yaml:4:11: "longth": "longth" is none of duration, start, end, attr(KEY), event(NAME), event(NAME, KEY), with a role or parent and a dot before it, and no constant such as 5ms`},
 		{"an open parenthesis", roleOfJobs + "timing: [{id: a, on: job, equal: ['attr(size', start]}]", `test.yaml:4:11: "attr(size": want attr(…)`},
 		{"a constant", roleOfJobs + "timing: [{id: a, on: job, equal: [5mss, duration]}]", `test.yaml:4:11: a part of 5mss is "5mss", want a duration such as 5ms, or a number`},
 		{"dimensions that differ", roleOfJobs + "timing: [{id: a, on: job, at_most: [duration, attr(ai.tokens.input)]}]", `test.yaml:4:11: timing a: "duration" is a duration and "attr(ai.tokens.input)" a number`},

@@ -41,7 +41,7 @@ func (p *compiler) events(role string, s *spec.Events) *eventRules {
 	if s == nil {
 		return nil
 	}
-	p.atLeast(s.Position, "max", s.Max, 0)
+	p.notNegative(s.Position, "max", s.Max)
 	e := &eventRules{allowed: newGlobs(s.Allow), allowText: s.Allow, max: s.Max, attributes: map[string][]attributeRule{}}
 	if s.Allow != nil {
 		e.allow = p.rule("event.unexpected", role, "", s.Position)

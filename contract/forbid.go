@@ -26,8 +26,8 @@ type forbidRule struct {
 func (p *compiler) forbid() {
 	s := p.spec.Forbid
 	f := forbidRule{spans: newGlobs(s.Spans), maxLength: s.Length, maxEventLength: s.EventLength}
-	p.atLeast(p.at("forbid", "length"), "length", s.Length, 0)
-	p.atLeast(p.at("forbid", "event_length"), "event_length", s.EventLength, 0)
+	p.notNegative(p.at("forbid", "length"), "length", s.Length)
+	p.notNegative(p.at("forbid", "event_length"), "event_length", s.EventLength)
 	on := func(set bool, key, id string) *rule {
 		if !set {
 			return nil

@@ -29,7 +29,7 @@ func (p *compiler) limits() {
 	l := limitRules{Limits: s}
 	bound := func(n int, key, id string) *rule {
 		at := p.at("limits", key)
-		p.atLeast(at, key, n, 0)
+		p.notNegative(at, key, n)
 		if n == 0 {
 			return nil
 		}
@@ -50,7 +50,7 @@ func (p *compiler) limits() {
 	for _, key := range sorted(s.Cardinality) {
 		r := p.rule("limit.cardinality", "", key, p.at("limits", "cardinality", key))
 		r.most = s.Cardinality[key]
-		p.atLeast(p.at("limits", "cardinality", key), key, r.most, 0)
+		p.notNegative(p.at("limits", "cardinality", key), key, r.most)
 		l.cardinality = append(l.cardinality, cardinalityRule{r, p.key(p.at("limits", "cardinality", key), key)})
 	}
 	p.program.limits = l

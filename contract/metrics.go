@@ -52,7 +52,7 @@ func (p *compiler) metrics() {
 	for _, name := range sorted(p.spec.Metrics) {
 		s := p.spec.Metrics[name]
 		r := &metricRule{name: name, unit: s.Unit, buckets: s.Buckets, maxSeries: s.Series}
-		p.atLeast(s.Position, "series", s.Series, 0)
+		p.notNegative(s.Position, "series", s.Series)
 		if s.Required || s.RequiredWith != nil {
 			r.missing, r.with = p.rule("metric.missing", name, "", s.Position), p.roleSet(s.Position, s.RequiredWith)
 		}

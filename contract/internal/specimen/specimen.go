@@ -39,14 +39,19 @@ type Service struct {
 	tracer *genaitrace.Tracer
 	plain  trace.Tracer
 	rec    *capture.Recorder
+	faster time.Duration // what every time is divided by
 }
 
-// Recorded is one request through a gateway and an engine, at real times, for
-// benchmarks, which have no bubble. Its model call takes no time.
+// sleep takes some time.
+func (s *Service) sleep(d time.Duration) { time.Sleep(d / s.faster) }
+
+// Recorded is one request through a gateway and an engine for benchmarks, which have
+// no bubble: at real times, so everything takes a hundredth of its time.
 func Recorded(b *testing.B) *capture.Capture {
 	b.Helper()
 	rec := capture.NewRecorder()
 	s := newService(rec)
+	s.faster = 100
 	s.Gateway()
 	s.Engine(context.Background())
 	got, err := rec.Capture(context.Background())
@@ -61,6 +66,7 @@ func newService(rec *capture.Recorder) *Service {
 		tracer: genaitrace.New(genaitrace.WithTracerProvider(rec.TracerProvider()), genaitrace.WithMeterProvider(rec.MeterProvider())),
 		plain:  rec.TracerProvider().Tracer("specimen"),
 		rec:    rec,
+		faster: 1,
 	}
 }
 
@@ -101,14 +107,14 @@ var Profiles = map[string]func(*Service){
 func (s *Service) Call(ctx context.Context, stream bool) {
 	_, call := s.tracer.StartCall(ctx, request(stream))
 	defer call.End()
-	time.Sleep(40 * time.Millisecond)
+	s.sleep(40 * time.Millisecond)
 	call.SetResponse("chatcmpl-1", Model)
 	if stream {
 		call.Chunk(genaitrace.NoOutput) // the role
-		time.Sleep(5 * time.Millisecond)
+		s.sleep(5 * time.Millisecond)
 		for range answer {
 			call.Chunk(genaitrace.Visible)
-			time.Sleep(perStep)
+			s.sleep(perStep)
 		}
 		call.SetTerminal(semconv.GenAIStreamTerminalDone)
 	}
@@ -138,15 +144,15 @@ func (s *Service) Gateway() {
 		chunk := func(delta, finish string) string {
 			return fmt.Sprintf(`{"id":"chatcmpl-1","object":"chat.completion.chunk","model":%q,"choices":[{"index":0,"delta":%s,"finish_reason":%s}]}`, Model, delta, finish)
 		}
-		time.Sleep(40 * time.Millisecond)
+		s.sleep(40 * time.Millisecond)
 		call.SetResponse("chatcmpl-1", Model)
 		call.Chunk(genaitrace.NoOutput)
 		send(chunk(`{"role":"assistant"}`, "null"))
-		time.Sleep(5 * time.Millisecond)
+		s.sleep(5 * time.Millisecond)
 		for range answer {
 			call.Chunk(genaitrace.Visible)
 			send(chunk(`{"content":"x"}`, "null"))
-			time.Sleep(perStep)
+			s.sleep(perStep)
 		}
 		call.SetTerminal(semconv.GenAIStreamTerminalDone)
 		call.SetUsage(usage())
@@ -167,27 +173,27 @@ func (s *Service) Engine(ctx context.Context) {
 	ctx, inf := s.tracer.StartInference(ctx, request(true))
 	defer inf.End()
 	_, queue := inf.StartQueue(ctx)
-	time.Sleep(350 * time.Millisecond)
+	s.sleep(350 * time.Millisecond)
 	queue.End()
 	_, tokenize := inf.StartTokenize(ctx)
 	tokenize.SetAttributes(semconv.AITokensInput(prompt), semconv.GenAITokenizerHash("5f3a"))
-	time.Sleep(2 * time.Millisecond)
+	s.sleep(2 * time.Millisecond)
 	tokenize.End()
 	_, schedule := inf.StartSchedule(ctx)
-	time.Sleep(time.Millisecond)
+	s.sleep(time.Millisecond)
 	schedule.End()
 	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: prompt, Cached: cached})
-	time.Sleep(120 * time.Millisecond)
+	s.sleep(120 * time.Millisecond)
 	prefill.End()
 	_, decode := inf.StartDecode(ctx)
-	time.Sleep(3 * time.Millisecond)
+	s.sleep(3 * time.Millisecond)
 	for range answer {
 		decode.Token()
-		time.Sleep(perStep)
+		s.sleep(perStep)
 	}
 	decode.End()
 	_, post := inf.StartPostprocess(ctx)
-	time.Sleep(time.Millisecond)
+	s.sleep(time.Millisecond)
 	post.End()
 	inf.SetUsage(usage())
 	inf.SetFinish("stop")
@@ -196,7 +202,7 @@ func (s *Service) Engine(ctx context.Context) {
 // span records a span that this module has no function for.
 func (s *Service) span(ctx context.Context, name string, kind trace.SpanKind, took time.Duration, attrs ...attribute.KeyValue) context.Context {
 	ctx, span := s.plain.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attrs...))
-	time.Sleep(took)
+	s.sleep(took)
 	span.End()
 	return ctx
 }
@@ -209,7 +215,7 @@ func (s *Service) Batch() {
 	for range 3 {
 		_, span := s.plain.Start(context.Background(), "inference.generate", trace.WithLinks(link), trace.WithAttributes(
 			semconv.GenAISpanRole(semconv.GenAISpanRoleInference), genaiconv.OperationName(genaiconv.OperationNameChat), genaiconv.RequestModel(Model)))
-		time.Sleep(20 * time.Millisecond)
+		s.sleep(20 * time.Millisecond)
 		span.End()
 		batch.AddLink(trace.Link{SpanContext: span.SpanContext()})
 	}
@@ -221,7 +227,7 @@ func (s *Service) Batch() {
 func (s *Service) entry(work func(ctx context.Context)) {
 	ctx, span := s.plain.Start(context.Background(), "POST /v1/ask", trace.WithSpanKind(trace.SpanKindServer))
 	defer span.End()
-	time.Sleep(time.Millisecond)
+	s.sleep(time.Millisecond)
 	work(ctx)
 }
 
@@ -262,7 +268,7 @@ func (s *Service) Agent() {
 		genaiconv.OperationName(genaiconv.OperationNameInvokeAgent), genaiconv.AgentName("weather"),
 		genaiconv.AgentID("a-1"), genaiconv.ConversationID("c-1")))
 	defer span.End()
-	time.Sleep(time.Millisecond)
+	s.sleep(time.Millisecond)
 	s.span(ctx, "plan weather", trace.SpanKindInternal, 2*time.Millisecond,
 		genaiconv.OperationName(genaiconv.OperationNamePlan), genaiconv.AgentName("weather"))
 	s.Call(ctx, false)
@@ -274,7 +280,7 @@ func (s *Service) Agent() {
 // the house.
 func (s *Service) Everything() {
 	s.entry(func(ctx context.Context) {
-		operation := func(name string) attribute.KeyValue { return semconv.AIOperation(name) }
+		operation := semconv.AIOperation
 		s.span(ctx, "embeddings bge-m3", trace.SpanKindClient, 8*time.Millisecond,
 			operation("embeddings"), semconv.AIModelName("bge-m3"), semconv.AITokensInput(17), genaiconv.ProviderName("vllm"))
 		s.span(ctx, "retrieval handbook", trace.SpanKindClient, 15*time.Millisecond, operation("retrieval"))
