@@ -126,6 +126,12 @@ const (
 	// Type: double. Unit: ms. Example: 1.8.
 	AIKernelDurationMsKey = attribute.Key("ai.kernel.duration_ms")
 
+	// AIKernelNameKey is ai.kernel.name: name of the device kernel, or of the
+	// layer that it computes.
+	//
+	// Type: string. Example: "paged_attention_v2".
+	AIKernelNameKey = attribute.Key("ai.kernel.name")
+
 	// AIKVCacheLatencyMsKey is ai.kv_cache.latency_ms: time spent reading or
 	// writing the KV cache in one step.
 	//
@@ -399,6 +405,18 @@ const (
 	// Type: int. Example: 1042.
 	GenAIStepIDKey = attribute.Key("genai.step_id")
 
+	// GenAIStepCountKey is genai.step.count: steps of the engine that were
+	// reported for a phase; an event engine_step tells of the costliest.
+	//
+	// Type: int. Unit: {step}. Example: 512.
+	GenAIStepCountKey = attribute.Key("genai.step.count")
+
+	// GenAIStepTokensKey is genai.step.tokens: tokens of the request that one
+	// forward pass computed: a piece of its prompt, or what it generated.
+	//
+	// Type: int. Unit: {token}. Example: 512.
+	GenAIStepTokensKey = attribute.Key("genai.step.tokens")
+
 	// GenAITokenPositionKey is genai.token.position: position of a token in its
 	// sequence, counted from 0.
 	//
@@ -447,6 +465,14 @@ const (
 	//
 	// Type: double. Unit: ms. Example: 20.5.
 	GenAIRateLimitWaitMsKey = attribute.Key("genai.ratelimit.wait_ms")
+
+	// GenAICacheHitKey is genai.cache.hit: whether a cache of answers or prompts
+	// had what was asked for.
+	//
+	// Type: boolean.
+	//
+	// The KV cache of the engine has ai.kv_cache.hit.
+	GenAICacheHitKey = attribute.Key("genai.cache.hit")
 
 	// GenAIAttemptKey is genai.attempt: number of this attempt at the same
 	// request, counted from 1.
@@ -564,6 +590,13 @@ const (
 	//
 	// Type: string. Example: "9f2c41d07be3a685".
 	GenAITokenizerHashKey = attribute.Key("genai.tokenizer.hash")
+
+	// GenAITokenizerExpectedHashKey is genai.tokenizer.expected_hash:
+	// fingerprint of the tokenizer that belongs to the model, where another one
+	// was used.
+	//
+	// Type: string. Example: "b7c4e19f02ad5310".
+	GenAITokenizerExpectedHashKey = attribute.Key("genai.tokenizer.expected_hash")
 
 	// GenAIRetrieverTypeKey is genai.retriever.type: how documents are searched.
 	//
@@ -716,6 +749,12 @@ const (
 	// Type: enum.
 	GenAIRootCauseKey = attribute.Key("genai.root_cause")
 
+	// GenAISpanDroppedCountKey is genai.span.dropped_count: spans of forward
+	// passes and kernels that were left out because the request had too many.
+	//
+	// Type: int. Unit: {span}. Example: 412.
+	GenAISpanDroppedCountKey = attribute.Key("genai.span.dropped_count")
+
 	// GenAISpanRoleKey is genai.span.role: what a span stands for, whatever its
 	// name.
 	//
@@ -825,6 +864,12 @@ func AITokenizerWaitMs(v float64) attribute.KeyValue {
 // device kernel.
 func AIKernelDurationMs(v float64) attribute.KeyValue {
 	return AIKernelDurationMsKey.Float64(v)
+}
+
+// AIKernelName returns ai.kernel.name: name of the device kernel, or of the
+// layer that it computes.
+func AIKernelName(v string) attribute.KeyValue {
+	return AIKernelNameKey.String(v)
 }
 
 // AIKVCacheLatencyMs returns ai.kv_cache.latency_ms, in ms: time spent
@@ -1128,7 +1173,8 @@ const (
 	// GenAIFaultArrival: an arrival time lies in the future or implausibly far
 	// in the past.
 	GenAIFaultArrival GenAIFaultAttr = "arrival"
-	// GenAIFaultCount: a token count was negative or contradicted itself.
+	// GenAIFaultCount: a count, a size or a share was out of its range or
+	// contradicted itself.
 	GenAIFaultCount GenAIFaultAttr = "count"
 	// GenAIFaultTime: an end or a token lay before its start, or a reported
 	// duration cannot be true.
@@ -1149,6 +1195,18 @@ func GenAIFault(v GenAIFaultAttr) attribute.KeyValue {
 // what one step recorded in several places.
 func GenAIStepID(v int) attribute.KeyValue {
 	return GenAIStepIDKey.Int(v)
+}
+
+// GenAIStepCount returns genai.step.count: steps of the engine that were
+// reported for a phase; an event engine_step tells of the costliest.
+func GenAIStepCount(v int) attribute.KeyValue {
+	return GenAIStepCountKey.Int(v)
+}
+
+// GenAIStepTokens returns genai.step.tokens: tokens of the request that one
+// forward pass computed: a piece of its prompt, or what it generated.
+func GenAIStepTokens(v int) attribute.KeyValue {
+	return GenAIStepTokensKey.Int(v)
 }
 
 // GenAITokenPosition returns genai.token.position: position of a token in
@@ -1211,6 +1269,12 @@ func GenAIPreemptionDurationMs(v float64) attribute.KeyValue {
 // llm.queue_wait_ms.
 func GenAIRateLimitWaitMs(v float64) attribute.KeyValue {
 	return GenAIRateLimitWaitMsKey.Float64(v)
+}
+
+// GenAICacheHit returns genai.cache.hit: whether a cache of answers or
+// prompts had what was asked for.
+func GenAICacheHit(v bool) attribute.KeyValue {
+	return GenAICacheHitKey.Bool(v)
 }
 
 // GenAIAttempt returns genai.attempt: number of this attempt at the same
@@ -1345,6 +1409,13 @@ func GenAIQuantization(v string) attribute.KeyValue {
 // tokenizer's files, to find a tokenizer that does not fit the model.
 func GenAITokenizerHash(v string) attribute.KeyValue {
 	return GenAITokenizerHashKey.String(v)
+}
+
+// GenAITokenizerExpectedHash returns genai.tokenizer.expected_hash:
+// fingerprint of the tokenizer that belongs to the model, where another one
+// was used.
+func GenAITokenizerExpectedHash(v string) attribute.KeyValue {
+	return GenAITokenizerExpectedHashKey.String(v)
 }
 
 // GenAIRetrieverTypeAttr is a value of genai.retriever.type. The set is
@@ -1583,6 +1654,12 @@ const (
 // cause.
 func GenAIRootCause(v GenAIRootCauseAttr) attribute.KeyValue {
 	return GenAIRootCauseKey.String(string(v))
+}
+
+// GenAISpanDroppedCount returns genai.span.dropped_count: spans of forward
+// passes and kernels that were left out because the request had too many.
+func GenAISpanDroppedCount(v int) attribute.KeyValue {
+	return GenAISpanDroppedCountKey.Int(v)
 }
 
 // GenAISpanRoleAttr is a value of genai.span.role. The set is open: where no

@@ -25,6 +25,12 @@ const (
 	// EventContentBlocked: a safety rule held back what was generated; carries
 	// genai.guardrail.rule_id.
 	EventContentBlocked = "content_blocked"
+	// EventEngineStep: one step of the engine, where somebody asked for the
+	// costliest of a phase.
+	EventEngineStep = "engine_step"
+	// EventTokenizerMismatch: the tokenizer that was used does not belong to the
+	// model.
+	EventTokenizerMismatch = "tokenizer_mismatch"
 	// EventGenAISignal: one measurement about an output that is no evaluation.
 	EventGenAISignal = "genai.signal"
 )

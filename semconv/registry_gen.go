@@ -17,6 +17,7 @@ var attributes = [...]Attribute{
 	{Key: "ai.gpu.stream_id", Type: "int", Brief: "number of the device stream that ran the step", Origin: "house"},
 	{Key: "ai.input_tokens", Type: "int", Unit: "{token}", Brief: "tokens of the prompt, cached ones included; written where an outer span of the same trace already carries the official key", Note: "tokens in some code, characters in other; nothing tells which", Origin: "alias", AliasOf: "ai.tokens.input"},
 	{Key: "ai.kernel.duration_ms", Type: "double", Unit: "ms", Brief: "run time of one device kernel", Origin: "house"},
+	{Key: "ai.kernel.name", Type: "string", Brief: "name of the device kernel, or of the layer that it computes", Origin: "house"},
 	{Key: "ai.kv_cache.blocks_allocated", Type: "int", Unit: "{block}", Brief: "KV cache blocks taken for the request", Origin: "house"},
 	{Key: "ai.kv_cache.blocks_evicted", Type: "int", Unit: "{block}", Brief: "KV cache blocks of others that were dropped to make room for the request", Origin: "house"},
 	{Key: "ai.kv_cache.blocks_freed", Type: "int", Unit: "{block}", Brief: "KV cache blocks given back by the request", Origin: "house"},
@@ -233,6 +234,7 @@ var attributes = [...]Attribute{
 	{Key: "gen_ai.workflow.name", Type: "string", Brief: "name of the workflow", Origin: "genai", Stability: "development", Deprecated: "a workflow is named like an agent", Replacement: "gen_ai.agent.name", Factor: 1},
 	{Key: "genai.attempt", Type: "int", Brief: "number of this attempt at the same request, counted from 1", Origin: "house"},
 	{Key: "genai.backend_type", Type: "string", Brief: "software that runs the model", Note: "gen_ai.provider.name says who serves the model; one provider may run several backends", Origin: "house"},
+	{Key: "genai.cache.hit", Type: "boolean", Brief: "whether a cache of answers or prompts had what was asked for", Note: "the KV cache of the engine has ai.kv_cache.hit", Origin: "house"},
 	{Key: "genai.causal_deps", Type: "string[]", Brief: "span identifiers of what this step waited for, where a link cannot be made", Origin: "house"},
 	{Key: "genai.chunk.count", Type: "int", Unit: "{chunk}", Brief: "data events of a streamed response; comments, heartbeats and the end mark do not count", Origin: "house"},
 	{Key: "genai.chunk.gap.max_ms", Type: "double", Unit: "ms", Brief: "longest time between two consecutive chunks", Origin: "house"},
@@ -252,7 +254,7 @@ var attributes = [...]Attribute{
 	{Key: "genai.fault", Type: "enum", Brief: "what was wrong with an input that telemetry had to drop", Origin: "house", Members: []Member{
 		{Value: "instrument", Brief: "a metric instrument could not be created"},
 		{Value: "arrival", Brief: "an arrival time lies in the future or implausibly far in the past"},
-		{Value: "count", Brief: "a token count was negative or contradicted itself"},
+		{Value: "count", Brief: "a count, a size or a share was out of its range or contradicted itself"},
 		{Value: "time", Brief: "an end or a token lay before its start, or a reported duration cannot be true"},
 		{Value: "parse", Brief: "part of a stream could not be read or was too long"},
 		{Value: "panic", Brief: "a callback given by the user panicked"},
@@ -317,6 +319,7 @@ var attributes = [...]Attribute{
 		{Value: "warning", Brief: "it will be missed if this goes on"},
 		{Value: "critical", Brief: "it is missed"},
 	}},
+	{Key: "genai.span.dropped_count", Type: "int", Unit: "{span}", Brief: "spans of forward passes and kernels that were left out because the request had too many", Origin: "house"},
 	{Key: "genai.span.role", Type: "enum", Brief: "what a span stands for, whatever its name", Origin: "house", Members: []Member{
 		{Value: "gateway", Brief: "entry of a gateway"},
 		{Value: "auth", Brief: "authentication or authorization"},
@@ -351,6 +354,8 @@ var attributes = [...]Attribute{
 	}},
 	{Key: "genai.stall.count", Type: "int", Unit: "{stall}", Brief: "pauses between two tokens, or two chunks at a caller, that were longer than the stall threshold", Origin: "house"},
 	{Key: "genai.stall.duration_ms", Type: "double", Unit: "ms", Brief: "length of a pause between two tokens that was longer than the stall threshold", Origin: "house"},
+	{Key: "genai.step.count", Type: "int", Unit: "{step}", Brief: "steps of the engine that were reported for a phase; an event engine_step tells of the costliest", Origin: "house"},
+	{Key: "genai.step.tokens", Type: "int", Unit: "{token}", Brief: "tokens of the request that one forward pass computed: a piece of its prompt, or what it generated", Origin: "house"},
 	{Key: "genai.step_id", Type: "int", Brief: "number of the scheduler's step, to join what one step recorded in several places", Origin: "house"},
 	{Key: "genai.stream.terminal", Type: "enum", Brief: "how a streamed response ended", Origin: "house", Members: []Member{
 		{Value: "done", Brief: "the end mark of the dialect arrived"},
@@ -381,6 +386,7 @@ var attributes = [...]Attribute{
 	{Key: "genai.token.position", Type: "int", Brief: "position of a token in its sequence, counted from 0", Origin: "house"},
 	{Key: "genai.token.throughput", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second, from the first token to the last", Origin: "house"},
 	{Key: "genai.token.timeline", Type: "string", Brief: "packed times of each token after the first one; genaitrace.DecodeTimeline reads it", Origin: "house"},
+	{Key: "genai.tokenizer.expected_hash", Type: "string", Brief: "fingerprint of the tokenizer that belongs to the model, where another one was used", Origin: "house"},
 	{Key: "genai.tokenizer.hash", Type: "string", Brief: "fingerprint of the tokenizer's files, to find a tokenizer that does not fit the model", Origin: "house"},
 	{Key: "genai.tool.status", Type: "enum", Brief: "how a tool call ended", Origin: "house", Members: []Member{
 		{Value: "ok", Brief: "it gave a result"},
@@ -568,7 +574,7 @@ var attributes = [...]Attribute{
 }
 
 // templates are the indices of the families of keys.
-var templates = [...]int{82}
+var templates = [...]int{83}
 
 // find is a switch, because the compiler makes it a search by length and by the
 // letters that differ, without a hash and without a map to fill.
@@ -598,600 +604,612 @@ func find(key string) int {
 		return 10
 	case "ai.kernel.duration_ms":
 		return 11
-	case "ai.kv_cache.blocks_allocated":
+	case "ai.kernel.name":
 		return 12
-	case "ai.kv_cache.blocks_evicted":
+	case "ai.kv_cache.blocks_allocated":
 		return 13
-	case "ai.kv_cache.blocks_freed":
+	case "ai.kv_cache.blocks_evicted":
 		return 14
-	case "ai.kv_cache.hit":
+	case "ai.kv_cache.blocks_freed":
 		return 15
-	case "ai.kv_cache.hit_ratio":
+	case "ai.kv_cache.hit":
 		return 16
-	case "ai.kv_cache.latency_ms":
+	case "ai.kv_cache.hit_ratio":
 		return 17
-	case "ai.load.duration_ms":
+	case "ai.kv_cache.latency_ms":
 		return 18
-	case "ai.memory.heap_used_ratio":
+	case "ai.load.duration_ms":
 		return 19
-	case "ai.memory.native_alloc_rate":
+	case "ai.memory.heap_used_ratio":
 		return 20
-	case "ai.model.name":
+	case "ai.memory.native_alloc_rate":
 		return 21
-	case "ai.model.version":
+	case "ai.model.name":
 		return 22
-	case "ai.operation":
+	case "ai.model.version":
 		return 23
-	case "ai.output_tokens":
+	case "ai.operation":
 		return 24
-	case "ai.prefill.duration_ms":
+	case "ai.output_tokens":
 		return 25
-	case "ai.queue.wait_ms":
+	case "ai.prefill.duration_ms":
 		return 26
-	case "ai.response.delay_ms":
+	case "ai.queue.wait_ms":
 		return 27
-	case "ai.tokenizer.wait_ms":
+	case "ai.response.delay_ms":
 		return 28
-	case "ai.tokens.cache_write":
+	case "ai.tokenizer.wait_ms":
 		return 29
-	case "ai.tokens.cached":
+	case "ai.tokens.cache_write":
 		return 30
-	case "ai.tokens.count":
+	case "ai.tokens.cached":
 		return 31
-	case "ai.tokens.input":
+	case "ai.tokens.count":
 		return 32
-	case "ai.tokens.output":
+	case "ai.tokens.input":
 		return 33
-	case "ai.tokens.reasoning":
+	case "ai.tokens.output":
 		return 34
-	case "avg_latency_ms":
+	case "ai.tokens.reasoning":
 		return 35
-	case "aws.bedrock.guardrail.id":
+	case "avg_latency_ms":
 		return 36
-	case "aws.bedrock.knowledge_base.id":
+	case "aws.bedrock.guardrail.id":
 		return 37
-	case "azure.resource_provider.namespace":
+	case "aws.bedrock.knowledge_base.id":
 		return 38
-	case "batch_size":
+	case "azure.resource_provider.namespace":
 		return 39
-	case "causal_deps":
+	case "batch_size":
 		return 40
-	case "client.address":
+	case "causal_deps":
 		return 41
-	case "client.port":
+	case "client.address":
 		return 42
-	case "context_hash":
+	case "client.port":
 		return 43
-	case "cuda_stream_id":
+	case "context_hash":
 		return 44
-	case "decode.duration_ms":
+	case "cuda_stream_id":
 		return 45
-	case "error.type":
+	case "decode.duration_ms":
 		return 46
-	case "exception.message":
+	case "error.type":
 		return 47
-	case "exception.stacktrace":
+	case "exception.message":
 		return 48
-	case "exception.type":
+	case "exception.stacktrace":
 		return 49
-	case "gen_ai.agent.description":
+	case "exception.type":
 		return 50
-	case "gen_ai.agent.id":
+	case "gen_ai.agent.description":
 		return 51
-	case "gen_ai.agent.name":
+	case "gen_ai.agent.id":
 		return 52
-	case "gen_ai.agent.version":
+	case "gen_ai.agent.name":
 		return 53
-	case "gen_ai.completion":
+	case "gen_ai.agent.version":
 		return 54
-	case "gen_ai.conversation.compacted":
+	case "gen_ai.completion":
 		return 55
-	case "gen_ai.conversation.id":
+	case "gen_ai.conversation.compacted":
 		return 56
-	case "gen_ai.data_source.id":
+	case "gen_ai.conversation.id":
 		return 57
-	case "gen_ai.embeddings.dimension.count":
+	case "gen_ai.data_source.id":
 		return 58
-	case "gen_ai.evaluation.explanation":
+	case "gen_ai.embeddings.dimension.count":
 		return 59
-	case "gen_ai.evaluation.name":
+	case "gen_ai.evaluation.explanation":
 		return 60
-	case "gen_ai.evaluation.score.label":
+	case "gen_ai.evaluation.name":
 		return 61
-	case "gen_ai.evaluation.score.value":
+	case "gen_ai.evaluation.score.label":
 		return 62
-	case "gen_ai.input.messages":
+	case "gen_ai.evaluation.score.value":
 		return 63
-	case "gen_ai.main_agent.description":
+	case "gen_ai.input.messages":
 		return 64
-	case "gen_ai.main_agent.id":
+	case "gen_ai.main_agent.description":
 		return 65
-	case "gen_ai.main_agent.name":
+	case "gen_ai.main_agent.id":
 		return 66
-	case "gen_ai.memory.query.text":
+	case "gen_ai.main_agent.name":
 		return 67
-	case "gen_ai.memory.record.count":
+	case "gen_ai.memory.query.text":
 		return 68
-	case "gen_ai.memory.record.id":
+	case "gen_ai.memory.record.count":
 		return 69
-	case "gen_ai.memory.records":
+	case "gen_ai.memory.record.id":
 		return 70
-	case "gen_ai.memory.store.id":
+	case "gen_ai.memory.records":
 		return 71
-	case "gen_ai.openai.request.response_format":
+	case "gen_ai.memory.store.id":
 		return 72
-	case "gen_ai.openai.request.seed":
+	case "gen_ai.openai.request.response_format":
 		return 73
-	case "gen_ai.openai.request.service_tier":
+	case "gen_ai.openai.request.seed":
 		return 74
-	case "gen_ai.openai.response.service_tier":
+	case "gen_ai.openai.request.service_tier":
 		return 75
-	case "gen_ai.openai.response.system_fingerprint":
+	case "gen_ai.openai.response.service_tier":
 		return 76
-	case "gen_ai.operation.name":
+	case "gen_ai.openai.response.system_fingerprint":
 		return 77
-	case "gen_ai.output.messages":
+	case "gen_ai.operation.name":
 		return 78
-	case "gen_ai.output.type":
+	case "gen_ai.output.messages":
 		return 79
-	case "gen_ai.prompt":
+	case "gen_ai.output.type":
 		return 80
-	case "gen_ai.prompt.name":
+	case "gen_ai.prompt":
 		return 81
-	case "gen_ai.prompt.variable":
+	case "gen_ai.prompt.name":
 		return 82
-	case "gen_ai.prompt.version":
+	case "gen_ai.prompt.variable":
 		return 83
-	case "gen_ai.provider.name":
+	case "gen_ai.prompt.version":
 		return 84
-	case "gen_ai.request.choice.count":
+	case "gen_ai.provider.name":
 		return 85
-	case "gen_ai.request.encoding_formats":
+	case "gen_ai.request.choice.count":
 		return 86
-	case "gen_ai.request.frequency_penalty":
+	case "gen_ai.request.encoding_formats":
 		return 87
-	case "gen_ai.request.max_tokens":
+	case "gen_ai.request.frequency_penalty":
 		return 88
-	case "gen_ai.request.model":
+	case "gen_ai.request.max_tokens":
 		return 89
-	case "gen_ai.request.presence_penalty":
+	case "gen_ai.request.model":
 		return 90
-	case "gen_ai.request.previous_response.id":
+	case "gen_ai.request.presence_penalty":
 		return 91
-	case "gen_ai.request.reasoning.level":
+	case "gen_ai.request.previous_response.id":
 		return 92
-	case "gen_ai.request.seed":
+	case "gen_ai.request.reasoning.level":
 		return 93
-	case "gen_ai.request.stop_sequences":
+	case "gen_ai.request.seed":
 		return 94
-	case "gen_ai.request.stream":
+	case "gen_ai.request.stop_sequences":
 		return 95
-	case "gen_ai.request.stream_cursor":
+	case "gen_ai.request.stream":
 		return 96
-	case "gen_ai.request.temperature":
+	case "gen_ai.request.stream_cursor":
 		return 97
-	case "gen_ai.request.top_k":
+	case "gen_ai.request.temperature":
 		return 98
-	case "gen_ai.request.top_p":
+	case "gen_ai.request.top_k":
 		return 99
-	case "gen_ai.response.finish_reasons":
+	case "gen_ai.request.top_p":
 		return 100
-	case "gen_ai.response.id":
+	case "gen_ai.response.finish_reasons":
 		return 101
-	case "gen_ai.response.model":
+	case "gen_ai.response.id":
 		return 102
-	case "gen_ai.response.status":
+	case "gen_ai.response.model":
 		return 103
-	case "gen_ai.response.time_to_first_chunk":
+	case "gen_ai.response.status":
 		return 104
-	case "gen_ai.retrieval.documents":
+	case "gen_ai.response.time_to_first_chunk":
 		return 105
-	case "gen_ai.retrieval.query.text":
+	case "gen_ai.retrieval.documents":
 		return 106
-	case "gen_ai.retrieval.top_k":
+	case "gen_ai.retrieval.query.text":
 		return 107
-	case "gen_ai.skill.description":
+	case "gen_ai.retrieval.top_k":
 		return 108
-	case "gen_ai.skill.name":
+	case "gen_ai.skill.description":
 		return 109
-	case "gen_ai.skill.resource.name":
+	case "gen_ai.skill.name":
 		return 110
-	case "gen_ai.skill.source.uri":
+	case "gen_ai.skill.resource.name":
 		return 111
-	case "gen_ai.system":
+	case "gen_ai.skill.source.uri":
 		return 112
-	case "gen_ai.system_instructions":
+	case "gen_ai.system":
 		return 113
-	case "gen_ai.token.modality":
+	case "gen_ai.system_instructions":
 		return 114
-	case "gen_ai.token.type":
+	case "gen_ai.token.modality":
 		return 115
-	case "gen_ai.tool.call.arguments":
+	case "gen_ai.token.type":
 		return 116
-	case "gen_ai.tool.call.id":
+	case "gen_ai.tool.call.arguments":
 		return 117
-	case "gen_ai.tool.call.result":
+	case "gen_ai.tool.call.id":
 		return 118
-	case "gen_ai.tool.definitions":
+	case "gen_ai.tool.call.result":
 		return 119
-	case "gen_ai.tool.description":
+	case "gen_ai.tool.definitions":
 		return 120
-	case "gen_ai.tool.name":
+	case "gen_ai.tool.description":
 		return 121
-	case "gen_ai.tool.type":
+	case "gen_ai.tool.name":
 		return 122
-	case "gen_ai.usage.audio.cache_read.input_tokens":
+	case "gen_ai.tool.type":
 		return 123
-	case "gen_ai.usage.audio.input_tokens":
+	case "gen_ai.usage.audio.cache_read.input_tokens":
 		return 124
-	case "gen_ai.usage.audio.output_tokens":
+	case "gen_ai.usage.audio.input_tokens":
 		return 125
-	case "gen_ai.usage.cache_creation.input_tokens":
+	case "gen_ai.usage.audio.output_tokens":
 		return 126
-	case "gen_ai.usage.cache_read.input_tokens":
+	case "gen_ai.usage.cache_creation.input_tokens":
 		return 127
-	case "gen_ai.usage.cache_write.input_tokens":
+	case "gen_ai.usage.cache_read.input_tokens":
 		return 128
-	case "gen_ai.usage.completion_tokens":
+	case "gen_ai.usage.cache_write.input_tokens":
 		return 129
-	case "gen_ai.usage.image.cache_read.input_tokens":
+	case "gen_ai.usage.completion_tokens":
 		return 130
-	case "gen_ai.usage.image.input_tokens":
+	case "gen_ai.usage.image.cache_read.input_tokens":
 		return 131
-	case "gen_ai.usage.image.output_tokens":
+	case "gen_ai.usage.image.input_tokens":
 		return 132
-	case "gen_ai.usage.input_tokens":
+	case "gen_ai.usage.image.output_tokens":
 		return 133
-	case "gen_ai.usage.output_tokens":
+	case "gen_ai.usage.input_tokens":
 		return 134
-	case "gen_ai.usage.prompt_tokens":
+	case "gen_ai.usage.output_tokens":
 		return 135
-	case "gen_ai.usage.reasoning.output_tokens":
+	case "gen_ai.usage.prompt_tokens":
 		return 136
-	case "gen_ai.usage.text.cache_read.input_tokens":
+	case "gen_ai.usage.reasoning.output_tokens":
 		return 137
-	case "gen_ai.usage.text.input_tokens":
+	case "gen_ai.usage.text.cache_read.input_tokens":
 		return 138
-	case "gen_ai.usage.text.output_tokens":
+	case "gen_ai.usage.text.input_tokens":
 		return 139
-	case "gen_ai.workflow.name":
+	case "gen_ai.usage.text.output_tokens":
 		return 140
-	case "genai.attempt":
+	case "gen_ai.workflow.name":
 		return 141
-	case "genai.backend_type":
+	case "genai.attempt":
 		return 142
-	case "genai.causal_deps":
+	case "genai.backend_type":
 		return 143
-	case "genai.chunk.count":
+	case "genai.cache.hit":
 		return 144
-	case "genai.chunk.gap.max_ms":
+	case "genai.causal_deps":
 		return 145
-	case "genai.chunk.gap.p50_ms":
+	case "genai.chunk.count":
 		return 146
-	case "genai.chunk.gap.p95_ms":
+	case "genai.chunk.gap.max_ms":
 		return 147
-	case "genai.chunk.output_count":
+	case "genai.chunk.gap.p50_ms":
 		return 148
-	case "genai.chunk.timeline":
+	case "genai.chunk.gap.p95_ms":
 		return 149
-	case "genai.content_type":
+	case "genai.chunk.output_count":
 		return 150
-	case "genai.context.hash":
+	case "genai.chunk.timeline":
 		return 151
-	case "genai.decoding_strategy":
+	case "genai.content_type":
 		return 152
-	case "genai.early_stop.reason":
+	case "genai.context.hash":
 		return 153
-	case "genai.fault":
+	case "genai.decoding_strategy":
 		return 154
-	case "genai.first_visible_ms":
+	case "genai.early_stop.reason":
 		return 155
-	case "genai.guardrail.label":
+	case "genai.fault":
 		return 156
-	case "genai.guardrail.outcome":
+	case "genai.first_visible_ms":
 		return 157
-	case "genai.guardrail.rule_id":
+	case "genai.guardrail.label":
 		return 158
-	case "genai.input_tokens":
+	case "genai.guardrail.outcome":
 		return 159
-	case "genai.last_token_ms":
+	case "genai.guardrail.rule_id":
 		return 160
-	case "genai.max_tokens":
+	case "genai.input_tokens":
 		return 161
-	case "genai.model_name":
+	case "genai.last_token_ms":
 		return 162
-	case "genai.phase":
+	case "genai.max_tokens":
 		return 163
-	case "genai.postprocess.format_valid":
+	case "genai.model_name":
 		return 164
-	case "genai.postprocess.rules_hit":
+	case "genai.phase":
 		return 165
-	case "genai.preemption.count":
+	case "genai.postprocess.format_valid":
 		return 166
-	case "genai.preemption.duration_ms":
+	case "genai.postprocess.rules_hit":
 		return 167
-	case "genai.prompt.chain":
+	case "genai.preemption.count":
 		return 168
-	case "genai.prompt.entropy_bucket":
+	case "genai.preemption.duration_ms":
 		return 169
-	case "genai.prompt.hash":
+	case "genai.prompt.chain":
 		return 170
-	case "genai.prompt.length_bucket":
+	case "genai.prompt.entropy_bucket":
 		return 171
-	case "genai.prompt.placeholder_density":
+	case "genai.prompt.hash":
 		return 172
-	case "genai.prompt.roles":
+	case "genai.prompt.length_bucket":
 		return 173
-	case "genai.prompt.template_depth":
+	case "genai.prompt.placeholder_density":
 		return 174
-	case "genai.prompt.version":
+	case "genai.prompt.roles":
 		return 175
-	case "genai.quantization":
+	case "genai.prompt.template_depth":
 		return 176
-	case "genai.rag.chunk_id":
+	case "genai.prompt.version":
 		return 177
-	case "genai.ratelimit.wait_ms":
+	case "genai.quantization":
 		return 178
-	case "genai.refusal.reason":
+	case "genai.rag.chunk_id":
 		return 179
-	case "genai.request_id":
+	case "genai.ratelimit.wait_ms":
 		return 180
-	case "genai.retriever.hit_count":
+	case "genai.refusal.reason":
 		return 181
-	case "genai.retriever.query_hash":
+	case "genai.request_id":
 		return 182
-	case "genai.retriever.reranked":
+	case "genai.retriever.hit_count":
 		return 183
-	case "genai.retriever.type":
+	case "genai.retriever.query_hash":
 		return 184
-	case "genai.root_cause":
+	case "genai.retriever.reranked":
 		return 185
-	case "genai.signal.metadata":
+	case "genai.retriever.type":
 		return 186
-	case "genai.signal.source_model":
+	case "genai.root_cause":
 		return 187
-	case "genai.signal.type":
+	case "genai.signal.metadata":
 		return 188
-	case "genai.signal.value":
+	case "genai.signal.source_model":
 		return 189
-	case "genai.slo.duration_deviation":
+	case "genai.signal.type":
 		return 190
-	case "genai.slo.id":
+	case "genai.signal.value":
 		return 191
-	case "genai.slo.violation_level":
+	case "genai.slo.duration_deviation":
 		return 192
-	case "genai.span.role":
+	case "genai.slo.id":
 		return 193
-	case "genai.stall.count":
+	case "genai.slo.violation_level":
 		return 194
-	case "genai.stall.duration_ms":
+	case "genai.span.dropped_count":
 		return 195
-	case "genai.step_id":
+	case "genai.span.role":
 		return 196
-	case "genai.stream.terminal":
+	case "genai.stall.count":
 		return 197
-	case "genai.tenant.id":
+	case "genai.stall.duration_ms":
 		return 198
-	case "genai.tensor_shape":
+	case "genai.step.count":
 		return 199
-	case "genai.timing.clamped":
+	case "genai.step.tokens":
 		return 200
-	case "genai.timing.source":
+	case "genai.step_id":
 		return 201
-	case "genai.token.count":
+	case "genai.stream.terminal":
 		return 202
-	case "genai.token.direction":
+	case "genai.tenant.id":
 		return 203
-	case "genai.token.gap.max_ms":
+	case "genai.tensor_shape":
 		return 204
-	case "genai.token.gap.p50_ms":
+	case "genai.timing.clamped":
 		return 205
-	case "genai.token.gap.p95_ms":
+	case "genai.timing.source":
 		return 206
-	case "genai.token.position":
+	case "genai.token.count":
 		return 207
-	case "genai.token.throughput":
+	case "genai.token.direction":
 		return 208
-	case "genai.token.timeline":
+	case "genai.token.gap.max_ms":
 		return 209
-	case "genai.tokenizer.hash":
+	case "genai.token.gap.p50_ms":
 		return 210
-	case "genai.tool.status":
+	case "genai.token.gap.p95_ms":
 		return 211
-	case "genai.trace.source":
+	case "genai.token.position":
 		return 212
-	case "genai.trace_flags":
+	case "genai.token.throughput":
 		return 213
-	case "genai.ttft.emit_ms":
+	case "genai.token.timeline":
 		return 214
-	case "genai.ttft.load_ms":
+	case "genai.tokenizer.expected_hash":
 		return 215
-	case "genai.ttft.preempted_ms":
+	case "genai.tokenizer.hash":
 		return 216
-	case "genai.ttft.prefill_ms":
+	case "genai.tool.status":
 		return 217
-	case "genai.ttft.queue_ms":
+	case "genai.trace.source":
 		return 218
-	case "genai.ttft.schedule_ms":
+	case "genai.trace_flags":
 		return 219
-	case "genai.ttft.tokenize_ms":
+	case "genai.ttft.emit_ms":
 		return 220
-	case "genai.ttft.unattributed_ms":
+	case "genai.ttft.load_ms":
 		return 221
-	case "genai.user.tier":
+	case "genai.ttft.preempted_ms":
 		return 222
-	case "gpu.device":
+	case "genai.ttft.prefill_ms":
 		return 223
-	case "gpu_type":
+	case "genai.ttft.queue_ms":
 		return 224
-	case "heap_used_ratio":
+	case "genai.ttft.schedule_ms":
 		return 225
-	case "http.method":
+	case "genai.ttft.tokenize_ms":
 		return 226
-	case "http.request.method":
+	case "genai.ttft.unattributed_ms":
 		return 227
-	case "http.response.status_code":
+	case "genai.user.tier":
 		return 228
-	case "http.route":
+	case "gpu.device":
 		return 229
-	case "http.status_code":
+	case "gpu_type":
 		return 230
-	case "hw.gpu.task":
+	case "heap_used_ratio":
 		return 231
-	case "hw.id":
+	case "http.method":
 		return 232
-	case "hw.model":
+	case "http.request.method":
 		return 233
-	case "hw.name":
+	case "http.response.status_code":
 		return 234
-	case "hw.type":
+	case "http.route":
 		return 235
-	case "hw.vendor":
+	case "http.status_code":
 		return 236
-	case "inference_id":
+	case "hw.gpu.task":
 		return 237
-	case "jsonrpc.protocol.version":
+	case "hw.id":
 		return 238
-	case "jsonrpc.request.id":
+	case "hw.model":
 		return 239
-	case "kernel_duration_ms":
+	case "hw.name":
 		return 240
-	case "kv_cache_hit_rate":
+	case "hw.type":
 		return 241
-	case "kv_cache_latency_ms":
+	case "hw.vendor":
 		return 242
-	case "llm.completion.tokens":
+	case "inference_id":
 		return 243
-	case "llm.model.name":
+	case "jsonrpc.protocol.version":
 		return 244
-	case "llm.prompt.tokens":
+	case "jsonrpc.request.id":
 		return 245
-	case "llm.queue_wait_ms":
+	case "kernel_duration_ms":
 		return 246
-	case "llm.request.model":
+	case "kv_cache_hit_rate":
 		return 247
-	case "llm.request.temperature":
+	case "kv_cache_latency_ms":
 		return 248
-	case "llm.ttft_ms":
+	case "llm.completion.tokens":
 		return 249
-	case "max_memory_reserved":
+	case "llm.model.name":
 		return 250
-	case "mcp.method.name":
+	case "llm.prompt.tokens":
 		return 251
-	case "mcp.protocol.version":
+	case "llm.queue_wait_ms":
 		return 252
-	case "mcp.resource.uri":
+	case "llm.request.model":
 		return 253
-	case "mcp.session.id":
+	case "llm.request.temperature":
 		return 254
-	case "memory_allocated":
+	case "llm.ttft_ms":
 		return 255
-	case "metadata":
+	case "max_memory_reserved":
 		return 256
-	case "model-version":
+	case "mcp.method.name":
 		return 257
-	case "model.name":
+	case "mcp.protocol.version":
 		return 258
-	case "model.version":
+	case "mcp.resource.uri":
 		return 259
-	case "model_name":
+	case "mcp.session.id":
 		return 260
-	case "native_alloc_rate":
+	case "memory_allocated":
 		return 261
-	case "network.protocol.name":
+	case "metadata":
 		return 262
-	case "network.protocol.version":
+	case "model-version":
 		return 263
-	case "network.transport":
+	case "model.name":
 		return 264
-	case "openai.api.type":
+	case "model.version":
 		return 265
-	case "openai.request.service_tier":
+	case "model_name":
 		return 266
-	case "openai.response.service_tier":
+	case "native_alloc_rate":
 		return 267
-	case "openai.response.system_fingerprint":
+	case "network.protocol.name":
 		return 268
-	case "output.token_count":
+	case "network.protocol.version":
 		return 269
-	case "phase":
+	case "network.transport":
 		return 270
-	case "prefill.duration_ms":
+	case "openai.api.type":
 		return 271
-	case "process.executable.name":
+	case "openai.request.service_tier":
 		return 272
-	case "process.executable.path":
+	case "openai.response.service_tier":
 		return 273
-	case "process.exit.code":
+	case "openai.response.system_fingerprint":
 		return 274
-	case "prompt":
+	case "output.token_count":
 		return 275
-	case "prompt.hash":
+	case "phase":
 		return 276
-	case "prompt_chain":
+	case "prefill.duration_ms":
 		return 277
-	case "prompt_length_bucket":
+	case "process.executable.name":
 		return 278
-	case "quantization_type":
+	case "process.executable.path":
 		return 279
-	case "request.batch_size":
+	case "process.exit.code":
 		return 280
-	case "request.id":
+	case "prompt":
 		return 281
-	case "request_id":
+	case "prompt.hash":
 		return 282
-	case "reserved":
+	case "prompt_chain":
 		return 283
-	case "retriever.hit_count":
+	case "prompt_length_bucket":
 		return 284
-	case "retriever.top_k":
+	case "quantization_type":
 		return 285
-	case "retriever.type":
+	case "request.batch_size":
 		return 286
-	case "rpc.response.status_code":
+	case "request.id":
 		return 287
-	case "server.address":
+	case "request_id":
 		return 288
-	case "server.port":
+	case "reserved":
 		return 289
-	case "service.name":
+	case "retriever.hit_count":
 		return 290
-	case "service.version":
+	case "retriever.top_k":
 		return 291
-	case "session.id":
+	case "retriever.type":
 		return 292
-	case "signal_type":
+	case "rpc.response.status_code":
 		return 293
-	case "slo_id":
+	case "server.address":
 		return 294
-	case "source_model":
+	case "server.port":
 		return 295
-	case "span_duration_variance":
+	case "service.name":
 		return 296
-	case "step_id":
+	case "service.version":
 		return 297
-	case "stop_reason":
+	case "session.id":
 		return 298
-	case "time_to_first_token":
+	case "signal_type":
 		return 299
-	case "token.count":
+	case "slo_id":
 		return 300
-	case "token_seq_pos":
+	case "source_model":
 		return 301
-	case "token_throughput":
+	case "span_duration_variance":
 		return 302
-	case "tokenizer-hash":
+	case "step_id":
 		return 303
-	case "tokenizer_wait_ms":
+	case "stop_reason":
 		return 304
-	case "user.id":
+	case "time_to_first_token":
 		return 305
-	case "user_tier":
+	case "token.count":
 		return 306
-	case "value":
+	case "token_seq_pos":
 		return 307
-	case "violation_level":
+	case "token_throughput":
 		return 308
+	case "tokenizer-hash":
+		return 309
+	case "tokenizer_wait_ms":
+		return 310
+	case "user.id":
+		return 311
+	case "user_tier":
+		return 312
+	case "value":
+		return 313
+	case "violation_level":
+		return 314
 	}
 	return family(key)
 }
@@ -1204,131 +1222,133 @@ var spans = [...]Span{
 	{Type: "device.kernel", Kind: trace.SpanKindInternal, Role: "kernel", Brief: "one device kernel or layer", Attributes: requirements4},
 	{Type: "engine.schedule", Kind: trace.SpanKindInternal, Role: "schedule", Brief: "the scheduler places the request", AliasOf: "scheduler.dispatch", Attributes: requirements5},
 	{Type: "evaluation.run", Kind: trace.SpanKindInternal, Role: "evaluation", Brief: "output is judged", Attributes: requirements6},
-	{Type: "gateway.cache", Kind: trace.SpanKindInternal, Role: "cache", Brief: "look-up in a cache of answers or prompts", Attributes: requirements1},
-	{Type: "gateway.inference", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Brief: "one model call as its caller sees it: from sending, retries included, to the last byte, an error or a cancellation", Stability: "development", AliasOf: "gen_ai.client.inference", Attributes: requirements7},
-	{Type: "gateway.postprocess", Kind: trace.SpanKindInternal, Role: "postprocess", Brief: "work on the output after the model", AliasOf: "inference.postprocess", Attributes: requirements8},
-	{Type: "gateway.proxy", Kind: trace.SpanKindServer, Role: "gateway", Brief: "one request as the gateway sees it, from arrival to the last byte", AliasOf: "gateway.request", Attributes: requirements9},
-	{Type: "gateway.ratelimit", Kind: trace.SpanKindInternal, Role: "ratelimit", Brief: "the gateway holds the request back for a rate limit", Attributes: requirements10},
-	{Type: "gateway.request", Kind: trace.SpanKindServer, Role: "gateway", Brief: "one request as the gateway sees it, from arrival to the last byte", Attributes: requirements9},
-	{Type: "gateway.route", Kind: trace.SpanKindInternal, Role: "route", Brief: "the gateway chooses a backend", Attributes: requirements11},
-	{Type: "gen_ai.client.embeddings", Kind: trace.SpanKindClient, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"embeddings"}, Role: "embedding", Brief: "one call for embedding vectors as its caller sees it", Stability: "development", Attributes: requirements12},
-	{Type: "gen_ai.client.inference", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Brief: "one model call as its caller sees it: from sending, retries included, to the last byte, an error or a cancellation", Stability: "development", Attributes: requirements7},
-	{Type: "gen_ai.create_agent.client", Kind: trace.SpanKindClient, Names: []string{"create_agent {gen_ai.agent.name}", "create_agent"}, Operations: []string{"create_agent"}, Role: "agent", Brief: "creation of an agent at a remote service", Stability: "development", Unseen: []string{"type"}, Attributes: requirements13},
+	{Type: "gateway.cache", Kind: trace.SpanKindInternal, Role: "cache", Brief: "look-up in a cache of answers or prompts", Attributes: requirements7},
+	{Type: "gateway.inference", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Brief: "one model call as its caller sees it: from sending, retries included, to the last byte, an error or a cancellation", Stability: "development", AliasOf: "gen_ai.client.inference", Attributes: requirements8},
+	{Type: "gateway.postprocess", Kind: trace.SpanKindInternal, Role: "postprocess", Brief: "work on the output after the model", AliasOf: "inference.postprocess", Attributes: requirements9},
+	{Type: "gateway.proxy", Kind: trace.SpanKindServer, Role: "gateway", Brief: "one request as the gateway sees it, from arrival to the last byte", AliasOf: "gateway.request", Attributes: requirements10},
+	{Type: "gateway.ratelimit", Kind: trace.SpanKindInternal, Role: "ratelimit", Brief: "the gateway holds the request back for a rate limit", Attributes: requirements11},
+	{Type: "gateway.request", Kind: trace.SpanKindServer, Role: "gateway", Brief: "one request as the gateway sees it, from arrival to the last byte", Attributes: requirements10},
+	{Type: "gateway.route", Kind: trace.SpanKindInternal, Role: "route", Brief: "the gateway chooses a backend", Attributes: requirements12},
+	{Type: "gen_ai.client.embeddings", Kind: trace.SpanKindClient, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"embeddings"}, Role: "embedding", Brief: "one call for embedding vectors as its caller sees it", Stability: "development", Attributes: requirements13},
+	{Type: "gen_ai.client.inference", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Brief: "one model call as its caller sees it: from sending, retries included, to the last byte, an error or a cancellation", Stability: "development", Attributes: requirements8},
+	{Type: "gen_ai.create_agent.client", Kind: trace.SpanKindClient, Names: []string{"create_agent {gen_ai.agent.name}", "create_agent"}, Operations: []string{"create_agent"}, Role: "agent", Brief: "creation of an agent at a remote service", Stability: "development", Unseen: []string{"type"}, Attributes: requirements14},
 	{Type: "gen_ai.embeddings.client", Kind: trace.SpanKindUnspecified, Brief: "the older name of gen_ai.client.embeddings", Stability: "development", Deprecated: "renamed", Replacement: "gen_ai.client.embeddings"},
-	{Type: "gen_ai.execute_tool", Kind: trace.SpanKindInternal, Names: []string{"execute_tool {gen_ai.tool.name}"}, Operations: []string{"execute_tool"}, Role: "tool", Entities: []string{"gen_ai.main_agent"}, Brief: "one call of a tool", Stability: "development", Unseen: []string{"attributes"}, Attributes: requirements14},
-	{Type: "gen_ai.execute_tool.command.internal", Kind: trace.SpanKindInternal, Names: []string{"execute_tool {gen_ai.tool.name}"}, Operations: []string{"execute_tool"}, Role: "tool", Entities: []string{"gen_ai.main_agent"}, Refines: "gen_ai.execute_tool", Brief: "a tool call that runs a command", Stability: "development", Unseen: []string{"type"}, Attributes: requirements15},
+	{Type: "gen_ai.execute_tool", Kind: trace.SpanKindInternal, Names: []string{"execute_tool {gen_ai.tool.name}"}, Operations: []string{"execute_tool"}, Role: "tool", Entities: []string{"gen_ai.main_agent"}, Brief: "one call of a tool", Stability: "development", Unseen: []string{"attributes"}, Attributes: requirements15},
+	{Type: "gen_ai.execute_tool.command.internal", Kind: trace.SpanKindInternal, Names: []string{"execute_tool {gen_ai.tool.name}"}, Operations: []string{"execute_tool"}, Role: "tool", Entities: []string{"gen_ai.main_agent"}, Refines: "gen_ai.execute_tool", Brief: "a tool call that runs a command", Stability: "development", Unseen: []string{"type"}, Attributes: requirements16},
 	{Type: "gen_ai.execute_tool.internal", Kind: trace.SpanKindUnspecified, Brief: "the older name of gen_ai.execute_tool", Stability: "development", Deprecated: "renamed", Replacement: "gen_ai.execute_tool"},
-	{Type: "gen_ai.execute_tool.load_skill.internal", Kind: trace.SpanKindInternal, Names: []string{"execute_tool {gen_ai.tool.name}"}, Operations: []string{"execute_tool"}, Role: "tool", Entities: []string{"gen_ai.main_agent"}, Refines: "gen_ai.execute_tool", Brief: "a tool call that loads a skill", Stability: "development", Unseen: []string{"type"}, Attributes: requirements16},
-	{Type: "gen_ai.execute_tool.read_skill_resource.internal", Kind: trace.SpanKindInternal, Names: []string{"execute_tool {gen_ai.tool.name}"}, Operations: []string{"execute_tool"}, Role: "tool", Entities: []string{"gen_ai.main_agent"}, Refines: "gen_ai.execute_tool", Brief: "a tool call that reads a file of a skill", Stability: "development", Unseen: []string{"type"}, Attributes: requirements17},
-	{Type: "gen_ai.fetch_response.client", Kind: trace.SpanKindClient, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"fetch_response"}, Role: "inference", Brief: "fetching of a response that the provider has stored or still computes", Stability: "development", Unseen: []string{"type"}, Attributes: requirements18},
+	{Type: "gen_ai.execute_tool.load_skill.internal", Kind: trace.SpanKindInternal, Names: []string{"execute_tool {gen_ai.tool.name}"}, Operations: []string{"execute_tool"}, Role: "tool", Entities: []string{"gen_ai.main_agent"}, Refines: "gen_ai.execute_tool", Brief: "a tool call that loads a skill", Stability: "development", Unseen: []string{"type"}, Attributes: requirements17},
+	{Type: "gen_ai.execute_tool.read_skill_resource.internal", Kind: trace.SpanKindInternal, Names: []string{"execute_tool {gen_ai.tool.name}"}, Operations: []string{"execute_tool"}, Role: "tool", Entities: []string{"gen_ai.main_agent"}, Refines: "gen_ai.execute_tool", Brief: "a tool call that reads a file of a skill", Stability: "development", Unseen: []string{"type"}, Attributes: requirements18},
+	{Type: "gen_ai.fetch_response.client", Kind: trace.SpanKindClient, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"fetch_response"}, Role: "inference", Brief: "fetching of a response that the provider has stored or still computes", Stability: "development", Unseen: []string{"type"}, Attributes: requirements19},
 	{Type: "gen_ai.inference.client", Kind: trace.SpanKindUnspecified, Brief: "the older name of gen_ai.client.inference", Stability: "development", Deprecated: "renamed", Replacement: "gen_ai.client.inference"},
-	{Type: "gen_ai.invoke_agent.client", Kind: trace.SpanKindClient, Names: []string{"invoke_agent {gen_ai.agent.name}", "invoke_agent"}, Operations: []string{"invoke_agent"}, Role: "agent", Brief: "one run of an agent at a remote service", Stability: "development", Unseen: []string{"type"}, Attributes: requirements19},
-	{Type: "gen_ai.invoke_agent.internal", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name} {gen_ai.agent.name}", "{gen_ai.operation.name}"}, Operations: []string{"invoke_agent", "invoke_workflow"}, Role: "agent", Entities: []string{"gen_ai.main_agent"}, Brief: "one run of an agent or a workflow in this process", Stability: "development", Attributes: requirements20},
+	{Type: "gen_ai.invoke_agent.client", Kind: trace.SpanKindClient, Names: []string{"invoke_agent {gen_ai.agent.name}", "invoke_agent"}, Operations: []string{"invoke_agent"}, Role: "agent", Brief: "one run of an agent at a remote service", Stability: "development", Unseen: []string{"type"}, Attributes: requirements20},
+	{Type: "gen_ai.invoke_agent.internal", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name} {gen_ai.agent.name}", "{gen_ai.operation.name}"}, Operations: []string{"invoke_agent", "invoke_workflow"}, Role: "agent", Entities: []string{"gen_ai.main_agent"}, Brief: "one run of an agent or a workflow in this process", Stability: "development", Attributes: requirements21},
 	{Type: "gen_ai.invoke_workflow.internal", Kind: trace.SpanKindUnspecified, Brief: "the older name of gen_ai.invoke_agent.internal", Stability: "development", Deprecated: "a run of a workflow is like one of an agent, with the operation invoke_workflow", Replacement: "gen_ai.invoke_agent.internal"},
-	{Type: "gen_ai.memory.client", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"create_memory_store", "search_memory", "create_memory", "update_memory", "upsert_memory", "delete_memory", "delete_memory_store"}, Role: "memory", Brief: "one operation on an agent's memory", Stability: "development", Unseen: []string{"type"}, Attributes: requirements21},
-	{Type: "gen_ai.plan.internal", Kind: trace.SpanKindInternal, Names: []string{"plan {gen_ai.agent.name}", "plan"}, Operations: []string{"plan"}, Role: "plan", Entities: []string{"gen_ai.main_agent"}, Brief: "a planning step of an agent", Stability: "development", Unseen: []string{"type"}, Attributes: requirements22},
-	{Type: "gen_ai.retrieval", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, Attributes: requirements23},
+	{Type: "gen_ai.memory.client", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"create_memory_store", "search_memory", "create_memory", "update_memory", "upsert_memory", "delete_memory", "delete_memory_store"}, Role: "memory", Brief: "one operation on an agent's memory", Stability: "development", Unseen: []string{"type"}, Attributes: requirements22},
+	{Type: "gen_ai.plan.internal", Kind: trace.SpanKindInternal, Names: []string{"plan {gen_ai.agent.name}", "plan"}, Operations: []string{"plan"}, Role: "plan", Entities: []string{"gen_ai.main_agent"}, Brief: "a planning step of an agent", Stability: "development", Unseen: []string{"type"}, Attributes: requirements23},
+	{Type: "gen_ai.retrieval", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, Attributes: requirements24},
 	{Type: "gen_ai.retrieval.client", Kind: trace.SpanKindUnspecified, Brief: "the older name of gen_ai.retrieval", Stability: "development", Deprecated: "renamed", Replacement: "gen_ai.retrieval"},
-	{Type: "gpu.decode", Kind: trace.SpanKindInternal, Role: "decode", Brief: "token by token generation", AliasOf: "inference.decode", Attributes: requirements24},
-	{Type: "gpu.inference", Kind: trace.SpanKindInternal, Role: "inference", Brief: "one request in the engine", AliasOf: "inference.generate", Attributes: requirements25},
-	{Type: "gpu.prefill", Kind: trace.SpanKindInternal, Role: "prefill", Brief: "forward passes over the prompt", AliasOf: "inference.prefill", Attributes: requirements26},
-	{Type: "guardrail.check", Kind: trace.SpanKindInternal, Role: "guardrail", Brief: "a safety check of input or output", Attributes: requirements27},
-	{Type: "inference.batch", Kind: trace.SpanKindInternal, Role: "batch", Brief: "one batch of requests; it links to them and they to it", Attributes: requirements28},
-	{Type: "inference.compute", Kind: trace.SpanKindInternal, Role: "forward", Brief: "one forward pass", AliasOf: "model.forward", Attributes: requirements29},
-	{Type: "inference.decode", Kind: trace.SpanKindInternal, Role: "decode", Brief: "token by token generation", Attributes: requirements24},
-	{Type: "inference.generate", Kind: trace.SpanKindInternal, Role: "inference", Brief: "one request in the engine", Attributes: requirements25},
-	{Type: "inference.postprocess", Kind: trace.SpanKindInternal, Role: "postprocess", Brief: "work on the output after the model", Attributes: requirements8},
-	{Type: "inference.predict", Kind: trace.SpanKindInternal, Role: "inference", Brief: "one request in the engine", AliasOf: "inference.generate", Attributes: requirements25},
-	{Type: "inference.prefill", Kind: trace.SpanKindInternal, Role: "prefill", Brief: "forward passes over the prompt", Attributes: requirements26},
-	{Type: "inference.preprocess", Kind: trace.SpanKindInternal, Role: "preprocess", Brief: "work on the input before the model", Attributes: requirements30},
-	{Type: "llm.chat.completion", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Brief: "one model call as its caller sees it: from sending, retries included, to the last byte, an error or a cancellation", Stability: "development", AliasOf: "gen_ai.client.inference", Attributes: requirements7},
-	{Type: "llm.generate", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Brief: "one model call as its caller sees it: from sending, retries included, to the last byte, an error or a cancellation", Stability: "development", AliasOf: "gen_ai.client.inference", Attributes: requirements7},
-	{Type: "mcp.client", Kind: trace.SpanKindClient, Names: []string{"{mcp.method.name} {target}", "{mcp.method.name}"}, Role: "mcp", Brief: "one MCP request or notification as its sender sees it", Stability: "development", Unseen: []string{"type"}, Attributes: requirements31},
-	{Type: "mcp.server", Kind: trace.SpanKindServer, Names: []string{"{mcp.method.name} {target}", "{mcp.method.name}"}, Role: "mcp", Brief: "one MCP request or notification as its receiver sees it", Stability: "development", Unseen: []string{"type"}, Attributes: requirements32},
-	{Type: "model.forward", Kind: trace.SpanKindInternal, Role: "forward", Brief: "one forward pass", Attributes: requirements29},
-	{Type: "model.load", Kind: trace.SpanKindInternal, Role: "load", Brief: "the model is brought into memory for the request", Attributes: requirements33},
-	{Type: "openai.fetch_response.client", Kind: trace.SpanKindClient, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"fetch_response"}, Role: "inference", Refines: "gen_ai.fetch_response.client", Brief: "fetching of a response stored at OpenAI", Stability: "development", Unseen: []string{"type"}, Attributes: requirements34},
-	{Type: "openai.gen_ai.client.inference", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Refines: "gen_ai.client.inference", Brief: "an inference call to OpenAI or a server that speaks its API", Stability: "development", Unseen: []string{"type"}, Attributes: requirements35},
-	{Type: "prefill.process", Kind: trace.SpanKindInternal, Role: "prefill", Brief: "forward passes over the prompt", AliasOf: "inference.prefill", Attributes: requirements26},
-	{Type: "prompt.render", Kind: trace.SpanKindInternal, Role: "template", Brief: "a prompt template is filled", Attributes: requirements36},
-	{Type: "queue.wait", Kind: trace.SpanKindInternal, Role: "queue", Brief: "the request waits for the scheduler", Attributes: requirements37},
-	{Type: "rag.rerank", Kind: trace.SpanKindInternal, Role: "rerank", Brief: "documents found are put into a new order", Attributes: requirements38},
-	{Type: "rag.retrieve", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, AliasOf: "gen_ai.retrieval", Attributes: requirements23},
-	{Type: "retriever.query", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, AliasOf: "gen_ai.retrieval", Attributes: requirements23},
+	{Type: "gpu.decode", Kind: trace.SpanKindInternal, Role: "decode", Brief: "token by token generation", AliasOf: "inference.decode", Attributes: requirements25},
+	{Type: "gpu.inference", Kind: trace.SpanKindInternal, Role: "inference", Brief: "one request in the engine", AliasOf: "inference.generate", Attributes: requirements26},
+	{Type: "gpu.prefill", Kind: trace.SpanKindInternal, Role: "prefill", Brief: "forward passes over the prompt", AliasOf: "inference.prefill", Attributes: requirements27},
+	{Type: "guardrail.check", Kind: trace.SpanKindInternal, Role: "guardrail", Brief: "a safety check of input or output", Attributes: requirements28},
+	{Type: "inference.batch", Kind: trace.SpanKindInternal, Role: "batch", Brief: "one batch of requests; it links to them and they to it", Attributes: requirements29},
+	{Type: "inference.compute", Kind: trace.SpanKindInternal, Role: "forward", Brief: "one forward pass", AliasOf: "model.forward", Attributes: requirements30},
+	{Type: "inference.decode", Kind: trace.SpanKindInternal, Role: "decode", Brief: "token by token generation", Attributes: requirements25},
+	{Type: "inference.generate", Kind: trace.SpanKindInternal, Role: "inference", Brief: "one request in the engine", Attributes: requirements26},
+	{Type: "inference.postprocess", Kind: trace.SpanKindInternal, Role: "postprocess", Brief: "work on the output after the model", Attributes: requirements9},
+	{Type: "inference.predict", Kind: trace.SpanKindInternal, Role: "inference", Brief: "one request in the engine", AliasOf: "inference.generate", Attributes: requirements26},
+	{Type: "inference.prefill", Kind: trace.SpanKindInternal, Role: "prefill", Brief: "forward passes over the prompt", Attributes: requirements27},
+	{Type: "inference.preprocess", Kind: trace.SpanKindInternal, Role: "preprocess", Brief: "work on the input before the model", Attributes: requirements31},
+	{Type: "llm.chat.completion", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Brief: "one model call as its caller sees it: from sending, retries included, to the last byte, an error or a cancellation", Stability: "development", AliasOf: "gen_ai.client.inference", Attributes: requirements8},
+	{Type: "llm.generate", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Brief: "one model call as its caller sees it: from sending, retries included, to the last byte, an error or a cancellation", Stability: "development", AliasOf: "gen_ai.client.inference", Attributes: requirements8},
+	{Type: "mcp.client", Kind: trace.SpanKindClient, Names: []string{"{mcp.method.name} {target}", "{mcp.method.name}"}, Role: "mcp", Brief: "one MCP request or notification as its sender sees it", Stability: "development", Unseen: []string{"type"}, Attributes: requirements32},
+	{Type: "mcp.server", Kind: trace.SpanKindServer, Names: []string{"{mcp.method.name} {target}", "{mcp.method.name}"}, Role: "mcp", Brief: "one MCP request or notification as its receiver sees it", Stability: "development", Unseen: []string{"type"}, Attributes: requirements33},
+	{Type: "model.forward", Kind: trace.SpanKindInternal, Role: "forward", Brief: "one forward pass", Attributes: requirements30},
+	{Type: "model.load", Kind: trace.SpanKindInternal, Role: "load", Brief: "the model is brought into memory for the request", Attributes: requirements34},
+	{Type: "openai.fetch_response.client", Kind: trace.SpanKindClient, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"fetch_response"}, Role: "inference", Refines: "gen_ai.fetch_response.client", Brief: "fetching of a response stored at OpenAI", Stability: "development", Unseen: []string{"type"}, Attributes: requirements35},
+	{Type: "openai.gen_ai.client.inference", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name} {gen_ai.request.model}", "{gen_ai.operation.name}"}, Operations: []string{"chat", "generate_content", "text_completion"}, Role: "inference", Refines: "gen_ai.client.inference", Brief: "an inference call to OpenAI or a server that speaks its API", Stability: "development", Unseen: []string{"type"}, Attributes: requirements36},
+	{Type: "prefill.process", Kind: trace.SpanKindInternal, Role: "prefill", Brief: "forward passes over the prompt", AliasOf: "inference.prefill", Attributes: requirements27},
+	{Type: "prompt.render", Kind: trace.SpanKindInternal, Role: "template", Brief: "a prompt template is filled", Attributes: requirements37},
+	{Type: "queue.wait", Kind: trace.SpanKindInternal, Role: "queue", Brief: "the request waits for the scheduler", Attributes: requirements38},
+	{Type: "rag.rerank", Kind: trace.SpanKindInternal, Role: "rerank", Brief: "documents found are put into a new order", Attributes: requirements39},
+	{Type: "rag.retrieve", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, AliasOf: "gen_ai.retrieval", Attributes: requirements24},
+	{Type: "retriever.query", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, AliasOf: "gen_ai.retrieval", Attributes: requirements24},
 	{Type: "scheduler.dispatch", Kind: trace.SpanKindInternal, Role: "schedule", Brief: "the scheduler places the request", Attributes: requirements5},
-	{Type: "scheduler.wait", Kind: trace.SpanKindInternal, Role: "queue", Brief: "the request waits for the scheduler", AliasOf: "queue.wait", Attributes: requirements37},
-	{Type: "tokenizer.encode", Kind: trace.SpanKindInternal, Role: "tokenize", Brief: "the prompt becomes tokens", Attributes: requirements39},
-	{Type: "vllm.generate", Kind: trace.SpanKindInternal, Role: "inference", Brief: "one request in the engine", AliasOf: "inference.generate", Attributes: requirements25},
+	{Type: "scheduler.wait", Kind: trace.SpanKindInternal, Role: "queue", Brief: "the request waits for the scheduler", AliasOf: "queue.wait", Attributes: requirements38},
+	{Type: "tokenizer.encode", Kind: trace.SpanKindInternal, Role: "tokenize", Brief: "the prompt becomes tokens", Attributes: requirements40},
+	{Type: "vllm.generate", Kind: trace.SpanKindInternal, Role: "inference", Brief: "one request in the engine", AliasOf: "inference.generate", Attributes: requirements26},
 }
 
 var metrics = [...]Metric{
-	{Name: "Token/s", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", AliasOf: "genai.token.rate", Factor: 1, Attributes: requirements40},
-	{Name: "aiLatency", Instrument: "histogram", Type: "double", Unit: "us", Brief: "duration of one model call as its caller sees it", AliasOf: "gen_ai.client.inference.duration", Factor: 1e-06, Attributes: requirements41},
-	{Name: "gen_ai.client.embeddings.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one embeddings call as its caller sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Unseen: []string{"buckets"}, Attributes: requirements42},
-	{Name: "gen_ai.client.inference.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one model call as its caller sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements41},
-	{Name: "gen_ai.client.inference.operation.input_tokens", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens of the prompt of one call", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Attributes: requirements41},
-	{Name: "gen_ai.client.inference.operation.output_tokens", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens generated by one call", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Attributes: requirements41},
-	{Name: "gen_ai.client.inference.time_per_output_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "time between two consecutive chunks of a streamed response, one value for each chunk after the first", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Streaming: true, Attributes: requirements43},
-	{Name: "gen_ai.client.inference.time_to_first_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "request sent → first chunk of a streamed response", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Streaming: true, Attributes: requirements43},
-	{Name: "gen_ai.client.inference.usage.cache_read.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "prompt tokens served from the provider's cache", Stability: "development", Attributes: requirements44},
-	{Name: "gen_ai.client.inference.usage.cache_write.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "prompt tokens written to the provider's cache", Stability: "development", Attributes: requirements44},
-	{Name: "gen_ai.client.inference.usage.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens of the prompts, by what they stand for; a call without usage adds 0 under unknown", Stability: "development", Attributes: requirements44},
-	{Name: "gen_ai.client.inference.usage.output_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens generated, by what they stand for; a call without usage adds 0 under unknown", Stability: "development", Attributes: requirements44},
-	{Name: "gen_ai.client.inference.usage.reasoning.output_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "generated tokens spent on reasoning", Stability: "development", Attributes: requirements44},
-	{Name: "gen_ai.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one GenAI operation as its caller sees it; operations with a metric of their own are not counted here", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements45},
-	{Name: "gen_ai.client.operation.time_per_output_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "time between two consecutive chunks, under the older name", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.client.inference.time_per_output_chunk", Attributes: requirements43},
-	{Name: "gen_ai.client.operation.time_to_first_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "request sent → first chunk, under the older name", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.client.inference.time_to_first_chunk", Attributes: requirements43},
-	{Name: "gen_ai.client.token.usage", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens of one call, by gen_ai.token.type", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Deprecated: "split into counters and histograms by direction: gen_ai.client.inference.usage.* and gen_ai.client.inference.operation.*", Attributes: requirements46},
-	{Name: "gen_ai.execute_tool.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one call of a tool", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements47},
-	{Name: "gen_ai.invoke_agent.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of an agent or a workflow in this process", Stability: "development", Buckets: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}, Unseen: []string{"attributes"}, Attributes: requirements48},
-	{Name: "gen_ai.invoke_agent.inference_calls", Instrument: "histogram", Type: "int", Unit: "{inference_call}", Brief: "model calls during one run of an agent", Stability: "development", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}, Attributes: requirements49},
-	{Name: "gen_ai.invoke_agent.tool_calls", Instrument: "histogram", Type: "int", Unit: "{tool_call}", Brief: "tool calls during one run of an agent", Stability: "development", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}, Attributes: requirements49},
-	{Name: "gen_ai.invoke_workflow.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of a workflow", Stability: "development", Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}, Factor: 1, Deprecated: "a workflow run is measured like a run of an agent", Replacement: "gen_ai.invoke_agent.duration", Attributes: requirements50},
-	{Name: "gen_ai.retrieval.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one search in a data source", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Unseen: []string{"buckets", "attributes"}, Attributes: requirements51},
-	{Name: "gen_ai.server.request.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one request in the process that runs the model, from arrival to the last byte", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements42},
-	{Name: "gen_ai.server.time_per_output_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "(last token − first token) / (tokens − 1) of one successful request", Stability: "development", Buckets: []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5}, Attributes: requirements43},
-	{Name: "gen_ai.server.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, in the process that runs the model", Stability: "development", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements43},
-	{Name: "gen_ai.workflow.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of a workflow, under the oldest name", Stability: "development", Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.invoke_agent.duration", Attributes: requirements50},
-	{Name: "genai.active_requests", Instrument: "updowncounter", Type: "int", Unit: "{request}", Brief: "requests under way", Attributes: requirements52},
-	{Name: "genai.batch.size", Instrument: "histogram", Type: "int", Unit: "{request}", Brief: "requests that share one batch", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, Attributes: requirements53},
-	{Name: "genai.decode.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "decode starts → decode ends", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements40},
-	{Name: "genai.evaluations", Instrument: "counter", Type: "int", Unit: "{evaluation}", Brief: "judgements about outputs", Attributes: requirements54},
-	{Name: "genai.guardrail.decisions", Instrument: "counter", Type: "int", Unit: "{decision}", Brief: "decisions of safety checks", Attributes: requirements55},
-	{Name: "genai.kv_cache.hit_ratio", Instrument: "histogram", Type: "double", Unit: "1", Brief: "share of the prompt that was found in the KV cache, from 0 to 1", Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}, Attributes: requirements40},
-	{Name: "genai.prefill.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "first forward pass over the prompt starts → its last one ends", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements40},
-	{Name: "genai.queue.wait", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival or enqueue → taken by the scheduler", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements40},
-	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements56},
-	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements57},
-	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements58},
-	{Name: "genai.token.rate", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", Buckets: []float64{1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000}, Attributes: requirements40},
-	{Name: "genai.token.stalls", Instrument: "counter", Type: "int", Unit: "{stall}", Brief: "pauses between two tokens that were longer than the stall threshold", Attributes: requirements40},
-	{Name: "genai.tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens read and generated in the process that runs the model", Attributes: requirements59},
-	{Name: "mcp.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its sender sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements60},
-	{Name: "mcp.client.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the client sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements61},
-	{Name: "mcp.server.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its receiver sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements62},
-	{Name: "mcp.server.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the server sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements63},
+	{Name: "Token/s", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", AliasOf: "genai.token.rate", Factor: 1, Attributes: requirements41},
+	{Name: "aiLatency", Instrument: "histogram", Type: "double", Unit: "us", Brief: "duration of one model call as its caller sees it", AliasOf: "gen_ai.client.inference.duration", Factor: 1e-06, Attributes: requirements42},
+	{Name: "gen_ai.client.embeddings.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one embeddings call as its caller sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Unseen: []string{"buckets"}, Attributes: requirements43},
+	{Name: "gen_ai.client.inference.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one model call as its caller sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements42},
+	{Name: "gen_ai.client.inference.operation.input_tokens", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens of the prompt of one call", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Attributes: requirements42},
+	{Name: "gen_ai.client.inference.operation.output_tokens", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens generated by one call", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Attributes: requirements42},
+	{Name: "gen_ai.client.inference.time_per_output_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "time between two consecutive chunks of a streamed response, one value for each chunk after the first", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Streaming: true, Attributes: requirements44},
+	{Name: "gen_ai.client.inference.time_to_first_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "request sent → first chunk of a streamed response", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Streaming: true, Attributes: requirements44},
+	{Name: "gen_ai.client.inference.usage.cache_read.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "prompt tokens served from the provider's cache", Stability: "development", Attributes: requirements45},
+	{Name: "gen_ai.client.inference.usage.cache_write.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "prompt tokens written to the provider's cache", Stability: "development", Attributes: requirements45},
+	{Name: "gen_ai.client.inference.usage.input_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens of the prompts, by what they stand for; a call without usage adds 0 under unknown", Stability: "development", Attributes: requirements45},
+	{Name: "gen_ai.client.inference.usage.output_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens generated, by what they stand for; a call without usage adds 0 under unknown", Stability: "development", Attributes: requirements45},
+	{Name: "gen_ai.client.inference.usage.reasoning.output_tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "generated tokens spent on reasoning", Stability: "development", Attributes: requirements45},
+	{Name: "gen_ai.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one GenAI operation as its caller sees it; operations with a metric of their own are not counted here", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements46},
+	{Name: "gen_ai.client.operation.time_per_output_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "time between two consecutive chunks, under the older name", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.client.inference.time_per_output_chunk", Attributes: requirements44},
+	{Name: "gen_ai.client.operation.time_to_first_chunk", Instrument: "histogram", Type: "double", Unit: "s", Brief: "request sent → first chunk, under the older name", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.client.inference.time_to_first_chunk", Attributes: requirements44},
+	{Name: "gen_ai.client.token.usage", Instrument: "histogram", Type: "int", Unit: "{token}", Brief: "tokens of one call, by gen_ai.token.type", Stability: "development", Buckets: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}, Deprecated: "split into counters and histograms by direction: gen_ai.client.inference.usage.* and gen_ai.client.inference.operation.*", Attributes: requirements47},
+	{Name: "gen_ai.execute_tool.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one call of a tool", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements48},
+	{Name: "gen_ai.invoke_agent.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of an agent or a workflow in this process", Stability: "development", Buckets: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}, Unseen: []string{"attributes"}, Attributes: requirements49},
+	{Name: "gen_ai.invoke_agent.inference_calls", Instrument: "histogram", Type: "int", Unit: "{inference_call}", Brief: "model calls during one run of an agent", Stability: "development", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}, Attributes: requirements50},
+	{Name: "gen_ai.invoke_agent.tool_calls", Instrument: "histogram", Type: "int", Unit: "{tool_call}", Brief: "tool calls during one run of an agent", Stability: "development", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128}, Attributes: requirements50},
+	{Name: "gen_ai.invoke_workflow.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of a workflow", Stability: "development", Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}, Factor: 1, Deprecated: "a workflow run is measured like a run of an agent", Replacement: "gen_ai.invoke_agent.duration", Attributes: requirements51},
+	{Name: "gen_ai.retrieval.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one search in a data source", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Unseen: []string{"buckets", "attributes"}, Attributes: requirements52},
+	{Name: "gen_ai.server.request.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one request in the process that runs the model, from arrival to the last byte", Stability: "development", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements43},
+	{Name: "gen_ai.server.time_per_output_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "(last token − first token) / (tokens − 1) of one successful request", Stability: "development", Buckets: []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5}, Attributes: requirements44},
+	{Name: "gen_ai.server.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, in the process that runs the model", Stability: "development", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements44},
+	{Name: "gen_ai.workflow.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of a workflow, under the oldest name", Stability: "development", Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.invoke_agent.duration", Attributes: requirements51},
+	{Name: "genai.active_requests", Instrument: "updowncounter", Type: "int", Unit: "{request}", Brief: "requests under way", Attributes: requirements53},
+	{Name: "genai.batch.size", Instrument: "histogram", Type: "int", Unit: "{request}", Brief: "requests that share one batch", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, Attributes: requirements54},
+	{Name: "genai.decode.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "decode starts → decode ends", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements41},
+	{Name: "genai.evaluations", Instrument: "counter", Type: "int", Unit: "{evaluation}", Brief: "judgements about outputs", Attributes: requirements55},
+	{Name: "genai.guardrail.decisions", Instrument: "counter", Type: "int", Unit: "{decision}", Brief: "decisions of safety checks", Attributes: requirements56},
+	{Name: "genai.kv_cache.hit_ratio", Instrument: "histogram", Type: "double", Unit: "1", Brief: "share of the prompt that was found in the KV cache, from 0 to 1", Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}, Attributes: requirements41},
+	{Name: "genai.prefill.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "first forward pass over the prompt starts → its last one ends", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements41},
+	{Name: "genai.queue.wait", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival or enqueue → taken by the scheduler", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements41},
+	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements57},
+	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements58},
+	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements59},
+	{Name: "genai.token.rate", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", Buckets: []float64{1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000}, Attributes: requirements41},
+	{Name: "genai.token.stalls", Instrument: "counter", Type: "int", Unit: "{stall}", Brief: "pauses between two tokens that were longer than the stall threshold", Attributes: requirements41},
+	{Name: "genai.tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens read and generated in the process that runs the model", Attributes: requirements60},
+	{Name: "mcp.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its sender sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements61},
+	{Name: "mcp.client.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the client sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements62},
+	{Name: "mcp.server.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its receiver sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements63},
+	{Name: "mcp.server.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the server sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements64},
 }
 
 var events = [...]Event{
-	{Name: "content_blocked", Brief: "a safety rule held back what was generated; carries genai.guardrail.rule_id", Attributes: requirements64},
-	{Name: "early_stop", Brief: "generation stopped before its natural end; carries genai.early_stop.reason", Attributes: requirements65},
-	{Name: "first_token", Brief: "the first generated output left for the stream; carries llm.ttft_ms", Attributes: requirements66},
+	{Name: "content_blocked", Brief: "a safety rule held back what was generated; carries genai.guardrail.rule_id", Attributes: requirements65},
+	{Name: "early_stop", Brief: "generation stopped before its natural end; carries genai.early_stop.reason", Attributes: requirements66},
+	{Name: "engine_step", Brief: "one step of the engine, where somebody asked for the costliest of a phase", Attributes: requirements67},
+	{Name: "first_token", Brief: "the first generated output left for the stream; carries llm.ttft_ms", Attributes: requirements68},
 	{Name: "gen_ai.assistant.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.choice", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.output.messages"},
-	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements67},
-	{Name: "gen_ai.client.inference.operation.details", Log: true, Level: "opt_in", Severity: 5, Brief: "everything about one model call, content included where it is wanted, apart from the span", Stability: "development", Attributes: requirements7},
-	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements68},
-	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements69},
-	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements67},
+	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements69},
+	{Name: "gen_ai.client.inference.operation.details", Log: true, Level: "opt_in", Severity: 5, Brief: "everything about one model call, content included where it is wanted, apart from the span", Stability: "development", Attributes: requirements8},
+	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements70},
+	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements71},
+	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements69},
 	{Name: "gen_ai.system.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.system_instructions"},
 	{Name: "gen_ai.tool.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.user.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
-	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements70},
-	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements71},
-	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements72},
-	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements73},
-	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements66},
-	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements74},
+	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements72},
+	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements73},
+	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements74},
+	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements75},
+	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements68},
+	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements76},
+	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements77},
 }
 
 var requirements0 = []Requirement{
@@ -1488,6 +1508,7 @@ var requirements3 = []Requirement{
 
 var requirements4 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
+	{Key: "ai.kernel.name", Level: "recommended"},
 	{Key: "ai.kernel.duration_ms", Level: "recommended"},
 	{Key: "ai.gpu.device_id", Level: "recommended"},
 	{Key: "ai.gpu.stream_id", Level: "recommended"},
@@ -1498,6 +1519,9 @@ var requirements4 = []Requirement{
 var requirements5 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "ai.batch.size", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_allocated", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_freed", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_evicted", Level: "recommended"},
 	{Key: "genai.step_id", Level: "recommended"},
 	{Key: "genai.timing.source", Level: "recommended"},
 	{Key: "genai.timing.clamped", Level: "recommended"},
@@ -1513,6 +1537,12 @@ var requirements6 = []Requirement{
 }
 
 var requirements7 = []Requirement{
+	{Key: "genai.span.role", Level: "required", Sampling: true},
+	{Key: "genai.cache.hit", Level: "conditional", If: "the cache answered", When: Condition{{Op: Known}}},
+	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
+}
+
+var requirements8 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.provider.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1561,7 +1591,7 @@ var requirements7 = []Requirement{
 	{Key: "gen_ai.tool.definitions", Level: "opt_in"},
 }
 
-var requirements8 = []Requirement{
+var requirements9 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "genai.postprocess.rules_hit", Level: "recommended"},
 	{Key: "genai.postprocess.format_valid", Level: "recommended"},
@@ -1570,7 +1600,7 @@ var requirements8 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements9 = []Requirement{
+var requirements10 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "genai.request_id", Level: "recommended"},
 	{Key: "llm.ttft_ms", Level: "conditional", If: "a stream delivered output", When: Condition{{Op: Known}}},
@@ -1579,21 +1609,21 @@ var requirements9 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements10 = []Requirement{
+var requirements11 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "genai.ratelimit.wait_ms", Level: "recommended"},
 	{Key: "genai.tenant.id", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements11 = []Requirement{
+var requirements12 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "ai.model.name", Level: "recommended"},
 	{Key: "genai.backend_type", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements12 = []Requirement{
+var requirements13 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.provider.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1606,7 +1636,7 @@ var requirements12 = []Requirement{
 	{Key: "server.address", Level: "recommended", Sampling: true},
 }
 
-var requirements13 = []Requirement{
+var requirements14 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.provider.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1620,7 +1650,7 @@ var requirements13 = []Requirement{
 	{Key: "gen_ai.system_instructions", Level: "opt_in"},
 }
 
-var requirements14 = []Requirement{
+var requirements15 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.tool.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1633,7 +1663,7 @@ var requirements14 = []Requirement{
 	{Key: "gen_ai.tool.call.result", Level: "opt_in"},
 }
 
-var requirements15 = []Requirement{
+var requirements16 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.tool.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1653,7 +1683,7 @@ var requirements15 = []Requirement{
 	{Key: "process.executable.path", Level: "recommended", If: "the tool runs exactly one process and its path is known", When: Condition{{Op: Known}}},
 }
 
-var requirements16 = []Requirement{
+var requirements17 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.tool.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1669,7 +1699,7 @@ var requirements16 = []Requirement{
 	{Key: "gen_ai.skill.source.uri", Level: "recommended", If: "the source is known", When: Condition{{Op: Known}}},
 }
 
-var requirements17 = []Requirement{
+var requirements18 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.tool.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1686,7 +1716,7 @@ var requirements17 = []Requirement{
 	{Key: "gen_ai.skill.source.uri", Level: "recommended", If: "the source is known", When: Condition{{Op: Known}}},
 }
 
-var requirements18 = []Requirement{
+var requirements19 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.provider.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.response.id", Level: "required"},
@@ -1702,7 +1732,7 @@ var requirements18 = []Requirement{
 	{Key: "gen_ai.tool.definitions", Level: "opt_in"},
 }
 
-var requirements19 = []Requirement{
+var requirements20 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.provider.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1745,7 +1775,7 @@ var requirements19 = []Requirement{
 	{Key: "gen_ai.tool.definitions", Level: "opt_in"},
 }
 
-var requirements20 = []Requirement{
+var requirements21 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.agent.description", Level: "conditional", If: "it is known", When: Condition{{Op: Known}}},
@@ -1771,7 +1801,7 @@ var requirements20 = []Requirement{
 	{Key: "gen_ai.tool.definitions", Level: "opt_in"},
 }
 
-var requirements21 = []Requirement{
+var requirements22 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.memory.record.id", Level: "conditional", If: "the operation is about one record", When: Condition{{Op: Known}}},
@@ -1784,13 +1814,13 @@ var requirements21 = []Requirement{
 	{Key: "gen_ai.memory.records", Level: "opt_in"},
 }
 
-var requirements22 = []Requirement{
+var requirements23 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.agent.name", Level: "conditional", If: "it is known", When: Condition{{Op: Known}}, Sampling: true},
 }
 
-var requirements23 = []Requirement{
+var requirements24 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.data_source.id", Level: "conditional", If: "it applies", When: Condition{{Op: Known}}},
@@ -1803,7 +1833,7 @@ var requirements23 = []Requirement{
 	{Key: "gen_ai.retrieval.query.text", Level: "opt_in"},
 }
 
-var requirements24 = []Requirement{
+var requirements25 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "genai.token.count", Level: "recommended"},
 	{Key: "genai.token.timeline", Level: "recommended"},
@@ -1813,22 +1843,41 @@ var requirements24 = []Requirement{
 	{Key: "genai.stall.count", Level: "recommended"},
 	{Key: "ai.decode.duration_ms", Level: "recommended"},
 	{Key: "ai.batch.size", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_allocated", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_freed", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_evicted", Level: "recommended"},
+	{Key: "genai.step.count", Level: "recommended"},
+	{Key: "ai.gpu.memory.allocated", Level: "opt_in"},
+	{Key: "ai.gpu.memory.reserved", Level: "opt_in"},
+	{Key: "ai.gpu.memory.max_reserved", Level: "opt_in"},
+	{Key: "ai.memory.heap_used_ratio", Level: "opt_in"},
+	{Key: "ai.memory.native_alloc_rate", Level: "opt_in"},
 	{Key: "genai.timing.source", Level: "recommended"},
 	{Key: "genai.timing.clamped", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements25 = []Requirement{
+var requirements26 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.request.model", Level: "conditional", If: "it is known", When: Condition{{Op: Known}}},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
 	{Key: "gen_ai.request.stream", Level: "recommended"},
 	{Key: "gen_ai.request.max_tokens", Level: "recommended"},
+	{Key: "gen_ai.request.temperature", Level: "recommended"},
+	{Key: "gen_ai.request.top_p", Level: "recommended"},
+	{Key: "gen_ai.request.top_k", Level: "recommended"},
+	{Key: "gen_ai.request.seed", Level: "recommended"},
+	{Key: "gen_ai.request.choice.count", Level: "recommended"},
+	{Key: "gen_ai.output.type", Level: "recommended"},
+	{Key: "gen_ai.embeddings.dimension.count", Level: "recommended"},
+	{Key: "server.address", Level: "recommended"},
+	{Key: "server.port", Level: "conditional", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
 	{Key: "gen_ai.response.finish_reasons", Level: "recommended"},
 	{Key: "gen_ai.response.id", Level: "recommended"},
 	{Key: "gen_ai.response.model", Level: "recommended"},
 	{Key: "ai.model.version", Level: "recommended"},
+	{Key: "genai.quantization", Level: "recommended"},
 	{Key: "genai.request_id", Level: "recommended"},
 	{Key: "llm.ttft_ms", Level: "conditional", If: "output was generated", When: Condition{{Op: Known}}},
 	{Key: "llm.queue_wait_ms", Level: "recommended"},
@@ -1840,6 +1889,8 @@ var requirements25 = []Requirement{
 	{Key: "ai.tokens.input", Level: "conditional", If: "the count is known", When: Condition{{Op: Known}}},
 	{Key: "ai.tokens.output", Level: "conditional", If: "the count is known", When: Condition{{Op: Known}}},
 	{Key: "ai.tokens.cached", Level: "recommended"},
+	{Key: "ai.tokens.cache_write", Level: "recommended"},
+	{Key: "ai.tokens.reasoning", Level: "recommended"},
 	{Key: "genai.last_token_ms", Level: "recommended"},
 	{Key: "genai.ttft.queue_ms", Level: "recommended"},
 	{Key: "genai.ttft.load_ms", Level: "recommended"},
@@ -1853,22 +1904,11 @@ var requirements25 = []Requirement{
 	{Key: "genai.preemption.duration_ms", Level: "recommended"},
 	{Key: "genai.decoding_strategy", Level: "recommended"},
 	{Key: "genai.backend_type", Level: "recommended"},
+	{Key: "genai.tokenizer.hash", Level: "recommended"},
 	{Key: "ai.gpu.device_id", Level: "recommended"},
 	{Key: "ai.gpu.name", Level: "recommended"},
 	{Key: "genai.stream.terminal", Level: "recommended"},
-	{Key: "genai.timing.source", Level: "recommended"},
-	{Key: "genai.timing.clamped", Level: "recommended"},
-	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
-}
-
-var requirements26 = []Requirement{
-	{Key: "genai.span.role", Level: "required", Sampling: true},
-	{Key: "ai.tokens.input", Level: "recommended"},
-	{Key: "ai.tokens.cached", Level: "recommended"},
-	{Key: "ai.kv_cache.hit", Level: "recommended"},
-	{Key: "ai.kv_cache.hit_ratio", Level: "recommended"},
-	{Key: "ai.prefill.duration_ms", Level: "recommended"},
-	{Key: "ai.batch.size", Level: "recommended"},
+	{Key: "genai.span.dropped_count", Level: "recommended"},
 	{Key: "genai.timing.source", Level: "recommended"},
 	{Key: "genai.timing.clamped", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -1876,13 +1916,35 @@ var requirements26 = []Requirement{
 
 var requirements27 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
+	{Key: "ai.tokens.input", Level: "recommended"},
+	{Key: "ai.tokens.cached", Level: "recommended"},
+	{Key: "ai.kv_cache.hit", Level: "recommended"},
+	{Key: "ai.kv_cache.hit_ratio", Level: "recommended"},
+	{Key: "ai.prefill.duration_ms", Level: "recommended"},
+	{Key: "ai.batch.size", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_allocated", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_freed", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_evicted", Level: "recommended"},
+	{Key: "genai.step.count", Level: "recommended"},
+	{Key: "ai.gpu.memory.allocated", Level: "opt_in"},
+	{Key: "ai.gpu.memory.reserved", Level: "opt_in"},
+	{Key: "ai.gpu.memory.max_reserved", Level: "opt_in"},
+	{Key: "ai.memory.heap_used_ratio", Level: "opt_in"},
+	{Key: "ai.memory.native_alloc_rate", Level: "opt_in"},
+	{Key: "genai.timing.source", Level: "recommended"},
+	{Key: "genai.timing.clamped", Level: "recommended"},
+	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
+}
+
+var requirements28 = []Requirement{
+	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "genai.guardrail.outcome", Level: "required"},
 	{Key: "genai.guardrail.rule_id", Level: "recommended"},
 	{Key: "genai.guardrail.label", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements28 = []Requirement{
+var requirements29 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 	{Key: "ai.batch.size", Level: "required"},
@@ -1890,22 +1952,31 @@ var requirements28 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements29 = []Requirement{
+var requirements30 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "ai.batch.size", Level: "recommended"},
+	{Key: "genai.step.tokens", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_allocated", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_freed", Level: "recommended"},
+	{Key: "ai.kv_cache.blocks_evicted", Level: "recommended"},
+	{Key: "ai.gpu.memory.allocated", Level: "opt_in"},
+	{Key: "ai.gpu.memory.reserved", Level: "opt_in"},
+	{Key: "ai.gpu.memory.max_reserved", Level: "opt_in"},
+	{Key: "ai.memory.heap_used_ratio", Level: "opt_in"},
+	{Key: "ai.memory.native_alloc_rate", Level: "opt_in"},
 	{Key: "ai.gpu.device_id", Level: "recommended"},
 	{Key: "genai.tensor_shape", Level: "recommended"},
 	{Key: "genai.step_id", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements30 = []Requirement{
+var requirements31 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "genai.content_type", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements31 = []Requirement{
+var requirements32 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -1926,7 +1997,7 @@ var requirements31 = []Requirement{
 	{Key: "gen_ai.tool.call.result", Level: "opt_in"},
 }
 
-var requirements32 = []Requirement{
+var requirements33 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -1947,7 +2018,7 @@ var requirements32 = []Requirement{
 	{Key: "gen_ai.tool.call.result", Level: "opt_in"},
 }
 
-var requirements33 = []Requirement{
+var requirements34 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "ai.load.duration_ms", Level: "recommended"},
 	{Key: "genai.timing.source", Level: "recommended"},
@@ -1955,7 +2026,7 @@ var requirements33 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements34 = []Requirement{
+var requirements35 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.provider.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.response.id", Level: "required"},
@@ -1973,7 +2044,7 @@ var requirements34 = []Requirement{
 	{Key: "openai.api.type", Level: "recommended"},
 }
 
-var requirements35 = []Requirement{
+var requirements36 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required", Sampling: true},
 	{Key: "gen_ai.provider.name", Level: "required", Sampling: true},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -2026,8 +2097,9 @@ var requirements35 = []Requirement{
 	{Key: "openai.response.system_fingerprint", Level: "recommended"},
 }
 
-var requirements36 = []Requirement{
+var requirements37 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
+	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the template has a name", When: Condition{{Op: Known}}},
 	{Key: "genai.prompt.version", Level: "recommended"},
 	{Key: "genai.prompt.hash", Level: "recommended"},
 	{Key: "genai.prompt.template_depth", Level: "recommended"},
@@ -2035,7 +2107,7 @@ var requirements36 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements37 = []Requirement{
+var requirements38 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "llm.queue_wait_ms", Level: "recommended"},
 	{Key: "genai.request_id", Level: "recommended"},
@@ -2044,14 +2116,14 @@ var requirements37 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements38 = []Requirement{
+var requirements39 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 	{Key: "genai.retriever.hit_count", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements39 = []Requirement{
+var requirements40 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "ai.tokens.input", Level: "recommended"},
 	{Key: "genai.tokenizer.hash", Level: "recommended"},
@@ -2060,7 +2132,7 @@ var requirements39 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
-var requirements40 = []Requirement{
+var requirements41 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
@@ -2071,7 +2143,7 @@ var requirements40 = []Requirement{
 	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
-var requirements41 = []Requirement{
+var requirements42 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.provider.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -2083,7 +2155,7 @@ var requirements41 = []Requirement{
 	{Key: "openai.response.system_fingerprint", Level: "recommended", If: "the provider is OpenAI or speaks its API", When: Condition{{Op: Equal, Key: "gen_ai.provider.name", Values: []string{"openai"}}}},
 }
 
-var requirements42 = []Requirement{
+var requirements43 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.provider.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -2093,7 +2165,7 @@ var requirements42 = []Requirement{
 	{Key: "server.address", Level: "recommended"},
 }
 
-var requirements43 = []Requirement{
+var requirements44 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.provider.name", Level: "required"},
 	{Key: "gen_ai.request.model", Level: "conditional", If: "it is known", When: Condition{{Op: Known}}},
@@ -2102,7 +2174,7 @@ var requirements43 = []Requirement{
 	{Key: "server.address", Level: "recommended"},
 }
 
-var requirements44 = []Requirement{
+var requirements45 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.provider.name", Level: "required"},
 	{Key: "gen_ai.token.modality", Level: "required"},
@@ -2114,7 +2186,7 @@ var requirements44 = []Requirement{
 	{Key: "openai.response.system_fingerprint", Level: "recommended", If: "the provider is OpenAI or speaks its API", When: Condition{{Op: Equal, Key: "gen_ai.provider.name", Values: []string{"openai"}}}},
 }
 
-var requirements45 = []Requirement{
+var requirements46 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.provider.name", Level: "conditional", If: "a provider is called", When: Condition{{Op: Known}}},
@@ -2126,7 +2198,7 @@ var requirements45 = []Requirement{
 	{Key: "openai.response.system_fingerprint", Level: "recommended", If: "the provider is OpenAI or speaks its API", When: Condition{{Op: Equal, Key: "gen_ai.provider.name", Values: []string{"openai"}}}},
 }
 
-var requirements46 = []Requirement{
+var requirements47 = []Requirement{
 	{Key: "gen_ai.operation.name", Level: "required"},
 	{Key: "gen_ai.provider.name", Level: "required"},
 	{Key: "gen_ai.token.type", Level: "required"},
@@ -2136,30 +2208,30 @@ var requirements46 = []Requirement{
 	{Key: "server.address", Level: "recommended"},
 }
 
-var requirements47 = []Requirement{
+var requirements48 = []Requirement{
 	{Key: "gen_ai.tool.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.agent.name", Level: "conditional", If: "it applies", When: Condition{{Op: Known}}},
 	{Key: "gen_ai.tool.type", Level: "recommended", If: "it is known", When: Condition{{Op: Known}}},
 }
 
-var requirements48 = []Requirement{
+var requirements49 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.agent.name", Level: "conditional", If: "it is known", When: Condition{{Op: Known}}},
 	{Key: "gen_ai.request.model", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 }
 
-var requirements49 = []Requirement{
+var requirements50 = []Requirement{
 	{Key: "gen_ai.agent.name", Level: "recommended"},
 }
 
-var requirements50 = []Requirement{
+var requirements51 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.workflow.name", Level: "conditional", If: "it is known", When: Condition{{Op: Known}}},
 }
 
-var requirements51 = []Requirement{
+var requirements52 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2167,43 +2239,43 @@ var requirements51 = []Requirement{
 	{Key: "gen_ai.data_source.id", Level: "recommended"},
 }
 
-var requirements52 = []Requirement{
+var requirements53 = []Requirement{
 	{Key: "genai.span.role", Level: "recommended"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
-var requirements53 = []Requirement{
+var requirements54 = []Requirement{
 	{Key: "gen_ai.request.model", Level: "recommended"},
 	{Key: "ai.model.version", Level: "opt_in"},
 	{Key: "genai.quantization", Level: "opt_in"},
 	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
-var requirements54 = []Requirement{
+var requirements55 = []Requirement{
 	{Key: "gen_ai.evaluation.name", Level: "required"},
 	{Key: "gen_ai.evaluation.score.label", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
-var requirements55 = []Requirement{
+var requirements56 = []Requirement{
 	{Key: "genai.guardrail.outcome", Level: "required"},
 	{Key: "genai.guardrail.rule_id", Level: "recommended"},
 	{Key: "genai.guardrail.label", Level: "recommended"},
 }
 
-var requirements56 = []Requirement{
+var requirements57 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.source_model", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
-var requirements57 = []Requirement{
+var requirements58 = []Requirement{
 	{Key: "genai.fault", Level: "required"},
 }
 
-var requirements58 = []Requirement{
+var requirements59 = []Requirement{
 	{Key: "genai.span.role", Level: "recommended"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2216,7 +2288,7 @@ var requirements58 = []Requirement{
 	{Key: "genai.prompt.length_bucket", Level: "opt_in"},
 }
 
-var requirements59 = []Requirement{
+var requirements60 = []Requirement{
 	{Key: "genai.token.direction", Level: "required"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2228,7 +2300,7 @@ var requirements59 = []Requirement{
 	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
-var requirements60 = []Requirement{
+var requirements61 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -2243,20 +2315,20 @@ var requirements60 = []Requirement{
 	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
 	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
 	{Key: "mcp.resource.uri", Level: "opt_in"},
-}
-
-var requirements61 = []Requirement{
-	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
-	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
-	{Key: "mcp.protocol.version", Level: "recommended"},
-	{Key: "network.protocol.name", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "network.protocol.version", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "network.transport", Level: "recommended"},
-	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
 }
 
 var requirements62 = []Requirement{
+	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
+	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
+	{Key: "mcp.protocol.version", Level: "recommended"},
+	{Key: "network.protocol.name", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "network.protocol.version", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "network.transport", Level: "recommended"},
+	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
+}
+
+var requirements63 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -2271,7 +2343,7 @@ var requirements62 = []Requirement{
 	{Key: "mcp.resource.uri", Level: "opt_in"},
 }
 
-var requirements63 = []Requirement{
+var requirements64 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
 	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
 	{Key: "mcp.protocol.version", Level: "recommended"},
@@ -2280,32 +2352,41 @@ var requirements63 = []Requirement{
 	{Key: "network.transport", Level: "recommended"},
 }
 
-var requirements64 = []Requirement{
+var requirements65 = []Requirement{
 	{Key: "genai.guardrail.rule_id", Level: "required"},
 	{Key: "genai.guardrail.label", Level: "recommended"},
 }
 
-var requirements65 = []Requirement{
+var requirements66 = []Requirement{
 	{Key: "genai.early_stop.reason", Level: "required"},
 }
 
-var requirements66 = []Requirement{
-	{Key: "llm.ttft_ms", Level: "required"},
-}
-
 var requirements67 = []Requirement{
-	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
-	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
-	{Key: "exception.stacktrace", Level: "recommended"},
+	{Key: "genai.step_id", Level: "recommended"},
+	{Key: "ai.gpu.stream_id", Level: "recommended"},
+	{Key: "genai.token.position", Level: "recommended"},
+	{Key: "ai.kernel.duration_ms", Level: "recommended"},
+	{Key: "ai.kv_cache.latency_ms", Level: "recommended"},
+	{Key: "ai.tokenizer.wait_ms", Level: "recommended"},
 }
 
 var requirements68 = []Requirement{
+	{Key: "llm.ttft_ms", Level: "required"},
+}
+
+var requirements69 = []Requirement{
+	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
+	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
+	{Key: "exception.stacktrace", Level: "recommended"},
+}
+
+var requirements70 = []Requirement{
 	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
 	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
 	{Key: "exception.stacktrace", Level: "recommended"},
 }
 
-var requirements69 = []Requirement{
+var requirements71 = []Requirement{
 	{Key: "gen_ai.evaluation.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.evaluation.score.label", Level: "conditional", If: "it applies", When: Condition{{Op: Known}}},
@@ -2314,7 +2395,7 @@ var requirements69 = []Requirement{
 	{Key: "gen_ai.response.id", Level: "recommended", If: "it is known", When: Condition{{Op: Known}}},
 }
 
-var requirements70 = []Requirement{
+var requirements72 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.value", Level: "required"},
 	{Key: "genai.signal.source_model", Level: "recommended"},
@@ -2322,22 +2403,28 @@ var requirements70 = []Requirement{
 	{Key: "genai.signal.metadata", Level: "opt_in"},
 }
 
-var requirements71 = []Requirement{
+var requirements73 = []Requirement{
 	{Key: "genai.phase", Level: "required"},
 }
 
-var requirements72 = []Requirement{
+var requirements74 = []Requirement{
 	{Key: "genai.preemption.duration_ms", Level: "required"},
 	{Key: "genai.token.count", Level: "recommended"},
 }
 
-var requirements73 = []Requirement{
+var requirements75 = []Requirement{
 	{Key: "genai.token.position", Level: "required"},
 }
 
-var requirements74 = []Requirement{
+var requirements76 = []Requirement{
 	{Key: "genai.stall.duration_ms", Level: "required"},
 	{Key: "genai.token.position", Level: "recommended"},
+}
+
+var requirements77 = []Requirement{
+	{Key: "genai.tokenizer.hash", Level: "required"},
+	{Key: "genai.tokenizer.expected_hash", Level: "required"},
+	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
 func settled(word string) string {
