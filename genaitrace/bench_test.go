@@ -162,7 +162,7 @@ func benchInference(tr *genaitrace.Tracer, req genaitrace.Request) {
 	_, tokenize := inf.StartTokenize(ctx)
 	tokenize.SetInputTokens(benchPrompt)
 	tokenize.End()
-	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: benchPrompt, Cached: benchCached})
+	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: benchPrompt, Cached: new(benchCached)})
 	prefill.End()
 	_, decode := inf.StartDecode(ctx)
 	for range benchTokens {

@@ -91,7 +91,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	req.clean()
 	arrived, now := t.arrival(ctx, req.Arrived)
 	inner := isInner(ctx)
-	attrs := t.startAttributes(ctx, &req)
+	attrs := t.startAttributes(ctx, &req, req.callRole())
 	options, began := startOptions(trace.SpanKindClient, attrs, req.Arrived, arrived, now)
 	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), options...)
 	if !span.IsRecording() && !t.metrics.callEnabled(ctx) {

@@ -55,6 +55,19 @@ var handleKinds = map[string]struct {
 		d.Token()
 		return d, inf.End
 	}},
+	"Operation": {semconv.SpanAuthValidateToken, func(ctx context.Context, r *recording) (ender, func()) {
+		_, o := r.StartAuth(ctx)
+		return o, func() {}
+	}},
+	"Route": {semconv.SpanGatewayRoute, func(ctx context.Context, r *recording) (ender, func()) {
+		_, route := r.StartRoute(ctx, "m")
+		return route, func() {}
+	}},
+	"Forward": {semconv.SpanModelForward, func(ctx context.Context, r *recording) (ender, func()) {
+		ctx, inf := r.StartInference(ctx, genaitrace.Request{})
+		_, p := inf.StartForward(ctx, genaitrace.Forward{})
+		return p, inf.End
+	}},
 	"Call": {"chat", func(ctx context.Context, r *recording) (ender, func()) {
 		_, c := r.StartCall(ctx, genaitrace.Request{})
 		return c, func() {}
@@ -174,6 +187,7 @@ func TestAPanicPassesANilHandle(t *testing.T) {
 	for name, h := range map[string]ender{
 		"Inference": (*genaitrace.Inference)(nil), "Phase": (*genaitrace.Phase)(nil),
 		"Decode": (*genaitrace.Decode)(nil), "Call": (*genaitrace.Call)(nil),
+		"Operation": (*genaitrace.Operation)(nil), "Route": genaitrace.Route{}, "CacheLookup": genaitrace.CacheLookup{},
 	} {
 		assert.PanicsWithValue(t, "boom", func() {
 			defer h.EndErr(nil)
@@ -352,7 +366,12 @@ func useEverything(ctx context.Context, inf *genaitrace.Inference, d *genaitrace
 	call.SetAttributes(attr)
 	call.Span().AddEvent("late")
 	call.Watch()
-	for _, h := range []ender{d, inf, call} {
+	useEngineFacts(ctx, inf)
+	d.SetResources(genaitrace.Resources{BatchSize: new(9)})
+	d.RecordStep(genaitrace.Step{ID: new(9)})
+	_, pass := d.StartForward(ctx, genaitrace.Forward{})
+	_, kernel := d.StartKernel(ctx, genaitrace.Kernel{})
+	for _, h := range []ender{d, inf, call, pass, kernel} {
 		h.End()
 		h.EndAt(time.Now())
 		h.Fail(io.ErrUnexpectedEOF)

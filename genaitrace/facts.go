@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -125,8 +126,17 @@ func (t *Tracer) facts(ctx context.Context) []attribute.KeyValue {
 
 // startAttributes is what the span of a request starts with. What the request
 // says itself comes last, and wins.
-func (t *Tracer) startAttributes(ctx context.Context, req *Request) []attribute.KeyValue {
+func (t *Tracer) startAttributes(ctx context.Context, req *Request, role semconv.GenAISpanRoleAttr) []attribute.KeyValue {
 	facts := FactsFromContext(ctx)
 	attrs := append(make([]attribute.KeyValue, 0, 12+len(facts)), facts...)
-	return t.words.Rewrite(req.appendStart(attrs))
+	return t.words.Rewrite(req.appendStart(attrs, role))
+}
+
+// withFacts adds the facts of ctx to the prepared options of a span.
+func (t *Tracer) withFacts(ctx context.Context, prepared []trace.SpanStartOption) []trace.SpanStartOption {
+	facts := t.facts(ctx)
+	if len(facts) == 0 {
+		return prepared
+	}
+	return append(slices.Clip(prepared), trace.WithAttributes(facts...))
 }

@@ -3,7 +3,6 @@ package genaitrace
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -44,8 +43,11 @@ type Inference struct {
 	responseID string
 	response   string
 	stopped    bool
-	labels     *phaseLabels // of the phase that labelled a goroutine last
-	firstPhase [5]Phase     // the usual phases need no allocation of their own
+	labels     *phaseLabels         // of the phase that labelled a goroutine last
+	facts      []attribute.KeyValue // written at the end
+	passes     int                  // spans of forward passes and kernels
+	dropped    int                  // those that were too many
+	firstPhase [5]Phase             // the usual phases need no allocation of their own
 	openSpace  [4]*Phase
 	ranSpace   [8]interval
 	phases     int
@@ -76,7 +78,7 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 	}
 	arrived, now := t.arrival(ctx, given)
 	inner := isInner(ctx)
-	attrs := t.startAttributes(ctx, &req)
+	attrs := t.startAttributes(ctx, &req, semconv.GenAISpanRoleInference)
 	options, began := startOptions(trace.SpanKindInternal, attrs, req.Arrived, arrived, now)
 	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceGenerate, options...)
 	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) {
@@ -256,7 +258,7 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 	}
 	inf.ended = true
 	inf.stopOn(how)
-	open := slices.Clone(inf.open)
+	open := inf.stillOpen()
 	inf.mu.Unlock()
 
 	for _, p := range open {
@@ -308,7 +310,10 @@ func (inf *Inference) now() int64 { return int64(time.Since(inf.base) + inf.afte
 
 // describe writes everything that is known only at the end, in one call.
 func (inf *Inference) describe(how outcome, errType string, err error) {
-	attrs := make([]attribute.KeyValue, 0, 16)
+	attrs := append(make([]attribute.KeyValue, 0, 16+len(inf.facts)), inf.facts...)
+	if inf.dropped > 0 {
+		attrs = append(attrs, semconv.GenAISpanDroppedCount(inf.dropped))
+	}
 	if inf.tokens.count > 0 {
 		attrs = append(attrs, semconv.LLMTTFTMs(ms(inf.tokens.first)), semconv.GenAILastTokenMs(ms(inf.tokens.last)))
 		p := partitionTTFT(inf.intervals, inf.tokens.first)

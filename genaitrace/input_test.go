@@ -104,13 +104,13 @@ func TestBadPromptsLeaveNoFalseNumber(t *testing.T) {
 		"unknown":           {genaitrace.Prompt{}, map[attribute.Key]any{}, 0},
 		"no cache":          {genaitrace.Prompt{Tokens: 100}, map[attribute.Key]any{semconv.AITokensInputKey: int64(100)}, 0},
 		"negative tokens":   {genaitrace.Prompt{Tokens: -1}, map[attribute.Key]any{}, 1},
-		"negative cache":    {genaitrace.Prompt{Tokens: 100, Cached: -1}, map[attribute.Key]any{}, 1},
-		"more than all":     {genaitrace.Prompt{Tokens: 100, Cached: 101}, map[attribute.Key]any{}, 1},
-		"unknown, of which": {genaitrace.Prompt{Cached: 10}, map[attribute.Key]any{semconv.AITokensCachedKey: int64(10), semconv.AIKVCacheHitKey: true}, 0},
-		"all": {genaitrace.Prompt{Tokens: 100, Cached: 100}, map[attribute.Key]any{
+		"negative cache":    {genaitrace.Prompt{Tokens: 100, Cached: new(-1)}, map[attribute.Key]any{}, 1},
+		"more than all":     {genaitrace.Prompt{Tokens: 100, Cached: new(101)}, map[attribute.Key]any{}, 1},
+		"unknown, of which": {genaitrace.Prompt{Cached: new(10)}, map[attribute.Key]any{semconv.AITokensCachedKey: int64(10), semconv.AIKVCacheHitKey: true}, 0},
+		"all": {genaitrace.Prompt{Tokens: 100, Cached: new(100)}, map[attribute.Key]any{
 			semconv.AITokensInputKey: int64(100), semconv.AITokensCachedKey: int64(100), semconv.AIKVCacheHitKey: true, semconv.AIKVCacheHitRatioKey: 1.0,
 		}, 0},
-		"the largest": {genaitrace.Prompt{Tokens: math.MaxInt, Cached: math.MaxInt}, map[attribute.Key]any{
+		"the largest": {genaitrace.Prompt{Tokens: math.MaxInt, Cached: new(math.MaxInt)}, map[attribute.Key]any{
 			semconv.AITokensInputKey: int64(math.MaxInt), semconv.AITokensCachedKey: int64(math.MaxInt), semconv.AIKVCacheHitKey: true, semconv.AIKVCacheHitRatioKey: 1.0,
 		}, 0},
 	} {
@@ -304,17 +304,7 @@ func TestEveryStringOfASpanAndAMetricIsValidAndBounded(t *testing.T) {
 			for _, s := range r.recorder.Ended() {
 				check(s.Name(), "name", 2*256+1)
 				check(s.Status().Description, "status", 256)
-				for _, kv := range s.Attributes() {
-					switch kv.Value.Type() {
-					case attribute.STRING:
-						check(kv.Value.AsString(), string(kv.Key), 256)
-					case attribute.STRINGSLICE:
-						assert.LessOrEqual(t, len(kv.Value.AsStringSlice()), 16, kv.Key)
-						for _, v := range kv.Value.AsStringSlice() {
-							check(v, string(kv.Key), 64)
-						}
-					}
-				}
+				assertBounded(t, s.Attributes())
 			}
 			for _, name := range []string{
 				genaiconv.ServerRequestDurationName, genaiconv.ClientInferenceDurationName, semconv.GenAITimeToFirstTokenName,
@@ -325,6 +315,27 @@ func TestEveryStringOfASpanAndAMetricIsValidAndBounded(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// assertBounded checks that no attribute holds text that is invalid or too long.
+func assertBounded(t *testing.T, attrs []attribute.KeyValue) {
+	t.Helper()
+	check := func(s string, key attribute.Key, limit int) {
+		t.Helper()
+		assert.True(t, utf8.ValidString(s), "%s is valid UTF-8", key)
+		assert.LessOrEqual(t, len(s), limit, key)
+	}
+	for _, kv := range attrs {
+		switch kv.Value.Type() {
+		case attribute.STRING:
+			check(kv.Value.AsString(), kv.Key, 256)
+		case attribute.STRINGSLICE:
+			assert.LessOrEqual(t, len(kv.Value.AsStringSlice()), 16, kv.Key)
+			for _, v := range kv.Value.AsStringSlice() {
+				check(v, kv.Key, 64)
+			}
+		}
 	}
 }
 

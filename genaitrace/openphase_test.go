@@ -21,7 +21,7 @@ func TestAnInferenceMayEndWhileAnotherGoroutineStartsAPhase(t *testing.T) {
 		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{Model: "m"})
 		together(
 			func() {
-				_, p := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 5, Cached: 3})
+				_, p := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 5, Cached: new(3)})
 				p.SetInputTokens(5)
 				p.End()
 			},

@@ -21,9 +21,13 @@ type Phase struct {
 	kind   *phaseKind
 	start  int64        // since arrival
 	decode *Decode      // that embeds this phase, if any
-	prompt Prompt       // of a prefill
-	ended  bool         // guarded by inf.mu
+	prompt promptFacts  // of a prefill
+	around *Phase       // that this phase runs inside of; nil where that is the inference
+	ended  bool         // guarded by inf.mu, like the facts and steps
 	labels *phaseLabels // nil where goroutines are not labelled
+
+	facts []attribute.KeyValue // written at the end
+	steps *stepLog             // nil where none was reported
 }
 
 // phaseKind is what tells one phase from another.
@@ -70,25 +74,11 @@ func (inf *Inference) StartPrefill(ctx context.Context, prompt Prompt) (context.
 	if inf == nil || inf.t == nil {
 		return ctx, nil
 	}
-	if prompt.Tokens < 0 || prompt.Cached < 0 || prompt.Tokens > 0 && prompt.Cached > prompt.Tokens {
+	facts, sane := prompt.facts()
+	if !sane {
 		inf.t.metrics.fault(ctx, semconv.GenAIFaultCount, errCount)
-		prompt = Prompt{}
 	}
-	return inf.startPhase(ctx, &prefillPhase, Phase{prompt: prompt}, nil)
-}
-
-// appendTo appends what is known of the prompt.
-func (p Prompt) appendTo(attrs []attribute.KeyValue) []attribute.KeyValue {
-	if p.Tokens > 0 {
-		attrs = append(attrs, semconv.AITokensInput(p.Tokens))
-	}
-	if p.Cached > 0 {
-		attrs = append(attrs, semconv.AITokensCached(p.Cached), semconv.AIKVCacheHit(true))
-		if p.Tokens > 0 {
-			attrs = append(attrs, semconv.AIKVCacheHitRatio(float64(p.Cached)/float64(p.Tokens)))
-		}
-	}
-	return attrs
+	return inf.startPhase(ctx, &prefillPhase, Phase{prompt: facts}, nil)
 }
 
 // StartPostprocess starts the work on the output (inference.postprocess).
@@ -111,8 +101,9 @@ func (inf *Inference) StartDecode(ctx context.Context) (context.Context, *Decode
 }
 
 // startPhase starts a phase with the facts of init, in the place that use points
-// to where it is not nil. Its parent is always the inference's span, whatever span ctx carries: a
-// ctx that is threaded through prefill and decode must not nest them.
+// to where it is not nil. Its parent is always the span of the inference, or that
+// of the phase around it, whatever span ctx carries: a ctx that is threaded
+// through prefill and decode must not nest them.
 func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phase, use *Phase) (context.Context, *Phase) {
 	if inf == nil || inf.t == nil {
 		return ctx, nil
@@ -126,14 +117,14 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 	start := inf.now()
 	span := noSpan
 	if inf.span.IsRecording() {
-		if trace.SpanFromContext(ctx) != inf.span {
-			ctx = trace.ContextWithSpan(ctx, inf.span)
+		parent := inf.span
+		if init.around != nil {
+			parent = init.around.span
 		}
-		options := kind.options
-		if facts := inf.t.facts(ctx); len(facts) > 0 {
-			options = append(slices.Clip(options), trace.WithAttributes(facts...))
+		if trace.SpanFromContext(ctx) != parent {
+			ctx = trace.ContextWithSpan(ctx, parent)
 		}
-		ctx, span = inf.t.tracer.Start(ctx, kind.name, options...)
+		ctx, span = inf.t.tracer.Start(ctx, kind.name, inf.t.withFacts(ctx, kind.options)...)
 	}
 
 	inf.mu.Lock()
@@ -151,7 +142,8 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 	default:
 		p = &Phase{}
 	}
-	*p = Phase{inf: inf, span: span, kind: kind, start: start, prompt: init.prompt, decode: init.decode}
+	init.inf, init.span, init.kind, init.start = inf, span, kind, start
+	*p = init
 	inf.open = append(inf.open, p)
 	return p.label(ctx), p
 }
@@ -207,6 +199,9 @@ func (p *Phase) close(err error, flag endFlag, at time.Time) {
 		return
 	}
 	how, errType, err := judge(p.inf.ctx, err, flag)
+	for _, q := range p.inside() {
+		q.finish(how, errType, err, at)
+	}
 	p.finish(how, errType, err, at)
 }
 
@@ -227,7 +222,7 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	if i := slices.Index(inf.open, p); i >= 0 {
 		inf.open = slices.Delete(inf.open, i, i+1)
 	}
-	if sane && len(inf.intervals) < maxPhases {
+	if sane && p.kind.part != partCount && len(inf.intervals) < maxPhases {
 		inf.intervals = append(inf.intervals, interval{p.kind.part, p.start, end})
 	}
 	var stats *clockStats
@@ -240,12 +235,13 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
 	}
 	if p.span.IsRecording() {
-		size := 2
-		if stats != nil || p.prompt != (Prompt{}) {
-			size = 8
+		size := 2 + len(p.facts)
+		if stats != nil || p.prompt != (promptFacts{}) {
+			size += 6
 		}
-		attrs := make([]attribute.KeyValue, 0, size)
+		attrs := append(make([]attribute.KeyValue, 0, size), p.facts...)
 		attrs = p.prompt.appendTo(attrs)
+		attrs = p.describeSteps(attrs)
 		if p.kind.duration != "" && sane {
 			attrs = append(attrs, p.kind.duration.Float64(ms(end-p.start)))
 		}

@@ -23,8 +23,8 @@ const (
 // goroutine that calls it, and adds them to the context that it returns; the end
 // sets those of the context that the phase was started in. Of phases that overlap,
 // the goroutine has the labels of the one that started last. Goroutines that are
-// started inside a phase inherit its labels. What waits in a queue has none: it
-// needs no CPU.
+// started inside a phase inherit its labels, and so do forward passes and kernels:
+// they are the phase's own work. What waits in a queue has none: it needs no CPU.
 //
 // Go can set labels on the calling goroutine alone. So end a phase where it was
 // started: one that ends elsewhere sets the labels of its context there, and
@@ -49,7 +49,7 @@ type phaseLabels struct {
 // label sets the labels of a phase that starts. inf.mu is held.
 func (p *Phase) label(ctx context.Context) context.Context {
 	inf := p.inf
-	if !inf.t.profileLabels || p.kind == &queuePhase {
+	if !inf.t.profileLabels || p.kind == &queuePhase || p.kind.inner() {
 		return ctx
 	}
 	sc := p.span.SpanContext()

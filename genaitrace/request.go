@@ -30,8 +30,16 @@ type Request struct {
 	Stream bool
 	// MaxTokens is the largest number of tokens to generate.
 	MaxTokens int
-	// Temperature and TopP are the sampling settings of the request.
+	// Temperature, TopP and TopK are the sampling settings of the request, Seed is
+	// what makes its sampling repeat.
 	Temperature, TopP *float64
+	TopK, Seed        *int
+	// Choices is how many answers the request asks for; 1 is as good as unknown.
+	Choices int
+	// OutputType is the form of output that the request asks for.
+	OutputType genaiconv.OutputTypeAttr
+	// Dimensions is how long the vectors of an embeddings request shall be.
+	Dimensions int
 	// ServerAddress and ServerPort say where a caller sends the request.
 	ServerAddress string
 	ServerPort    int
@@ -58,14 +66,22 @@ func (r *Request) clean() {
 	r.ModelVersion = bound.String(r.ModelVersion, maxName)
 	r.RequestID = bound.String(r.RequestID, maxName)
 	r.ServerAddress = bound.String(r.ServerAddress, maxName)
+	r.OutputType = genaiconv.OutputTypeAttr(bound.String(string(r.OutputType), maxReason))
+}
+
+// callRole is the role of the caller's span. In the engine every request is an
+// inference.
+func (r *Request) callRole() semconv.GenAISpanRoleAttr {
+	if r.Operation == genaiconv.OperationNameEmbeddings {
+		return semconv.GenAISpanRoleEmbedding
+	}
+	return semconv.GenAISpanRoleInference
 }
 
 // appendStart appends what samplers should see, and everything else that is
 // known at the start.
-func (r *Request) appendStart(attrs []attribute.KeyValue) []attribute.KeyValue {
-	attrs = append(attrs,
-		semconv.GenAISpanRole(semconv.GenAISpanRoleInference),
-		genaiconv.OperationName(r.Operation))
+func (r *Request) appendStart(attrs []attribute.KeyValue, role semconv.GenAISpanRoleAttr) []attribute.KeyValue {
+	attrs = append(attrs, semconv.GenAISpanRole(role), genaiconv.OperationName(r.Operation))
 	return r.appendFacts(attrs)
 }
 
@@ -101,6 +117,17 @@ func (r *Request) appendFacts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	if isFinite(r.TopP) {
 		attrs = append(attrs, genaiconv.RequestTopP(*r.TopP))
 	}
+	attrs = appendInt(attrs, genaiconv.RequestTopKKey, r.TopK)
+	attrs = appendInt(attrs, genaiconv.RequestSeedKey, r.Seed)
+	if r.Choices > 1 {
+		attrs = append(attrs, genaiconv.RequestChoiceCount(r.Choices))
+	}
+	if r.OutputType != "" {
+		attrs = append(attrs, genaiconv.OutputType(r.OutputType))
+	}
+	if r.Dimensions > 0 {
+		attrs = append(attrs, genaiconv.EmbeddingsDimensionCount(r.Dimensions))
+	}
 	return attrs
 }
 
@@ -124,6 +151,11 @@ func (r *Request) learn(late Request) (news Request) {
 	learn(&r.MaxTokens, late.MaxTokens, &news.MaxTokens)
 	learn(&r.Temperature, late.Temperature, &news.Temperature)
 	learn(&r.TopP, late.TopP, &news.TopP)
+	learn(&r.TopK, late.TopK, &news.TopK)
+	learn(&r.Seed, late.Seed, &news.Seed)
+	learn(&r.Choices, late.Choices, &news.Choices)
+	learn(&r.OutputType, late.OutputType, &news.OutputType)
+	learn(&r.Dimensions, late.Dimensions, &news.Dimensions)
 	return news
 }
 
@@ -135,13 +167,46 @@ func learn[T comparable](known *T, late T, news *T) {
 	}
 }
 
-// A Prompt holds what the engine knows of a prompt when prefill starts. Zero
-// values are unknown.
+// A Prompt holds what the engine knows of a prompt when prefill starts.
 type Prompt struct {
-	// Tokens is the length of the prompt, cached tokens included.
+	// Tokens is the length of the prompt, cached tokens included; zero is
+	// unknown.
 	Tokens int
-	// Cached is how many of them the KV cache held.
-	Cached int
+	// Cached is how many of them the KV cache held: nil is unknown, new(0) a
+	// miss.
+	Cached *int
+}
+
+// promptFacts is a Prompt by value, so that a Phase holds no pointer of its
+// caller.
+type promptFacts struct {
+	tokens int
+	cached count
+}
+
+// facts are what is known, and nothing where the prompt contradicts itself.
+func (p Prompt) facts() (f promptFacts, sane bool) {
+	f.tokens = p.Tokens
+	if p.Cached != nil {
+		f.cached = count{n: *p.Cached, known: true}
+	}
+	if f.tokens < 0 || f.cached.n < 0 || f.tokens > 0 && f.cached.n > f.tokens {
+		return promptFacts{}, false
+	}
+	return f, true
+}
+
+func (f promptFacts) appendTo(attrs []attribute.KeyValue) []attribute.KeyValue {
+	if f.tokens > 0 {
+		attrs = append(attrs, semconv.AITokensInput(f.tokens))
+	}
+	if f.cached.known {
+		attrs = append(attrs, semconv.AITokensCached(f.cached.n), semconv.AIKVCacheHit(f.cached.n > 0))
+		if f.tokens > 0 {
+			attrs = append(attrs, semconv.AIKVCacheHitRatio(float64(f.cached.n)/float64(f.tokens)))
+		}
+	}
+	return attrs
 }
 
 // Usage holds token counts. A nil field is unknown and leaves no attribute; use

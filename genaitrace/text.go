@@ -1,6 +1,10 @@
 package genaitrace
 
-import "github.com/genaitrace/otelgenai/internal/bound"
+import (
+	"strings"
+
+	"github.com/genaitrace/otelgenai/internal/bound"
+)
 
 // Longest attribute values, in bytes. Strings that come from the wire are cut
 // there and made valid UTF-8: one invalid string makes OTLP drop a whole batch.
@@ -13,6 +17,11 @@ const (
 	// or metric dimension that a caller can choose, such as the model.
 	maxDistinct = 100
 )
+
+// boundCopy is bound.String as a copy. Where a struct holds strings and pointers,
+// keeping one of its strings would put what the pointers point to on the heap,
+// also where nothing records.
+func boundCopy(s string, limit int) string { return strings.Clone(bound.String(s, limit)) }
 
 func cleanReasons(reasons []string) []string {
 	kept := make([]string, 0, min(len(reasons), maxReasons))

@@ -15,6 +15,7 @@ import (
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
 // ScopeName is the name of the instrumentation scope of every span and metric
@@ -35,6 +36,7 @@ type Tracer struct {
 	words   semconv.Vocabulary
 
 	profileLabels bool
+	stepEvents    int // of a phase
 }
 
 type config struct {
@@ -44,6 +46,8 @@ type config struct {
 	chosen         bool // by option
 	profileLabels  bool
 	err            error // what was wrong with the options
+
+	stepEvents int
 }
 
 // An Option configures [New].
@@ -96,6 +100,7 @@ func New(opts ...Option) *Tracer {
 		words:   c.vocabulary,
 
 		profileLabels: c.profileLabels,
+		stepEvents:    c.stepEvents,
 	}
 }
 
@@ -154,10 +159,10 @@ func takeArrival(ctx context.Context) time.Time {
 	return note.at
 }
 
-// spanName is "{operation} {model}", or the operation alone once this process
-// has named too many models.
+// spanName is "{operation} {model}", or the operation alone where that is about a
+// stored response, and once this process has named too many models.
 func (t *Tracer) spanName(operation, model string) string {
-	if model == "" || !t.models.Admits(model) {
+	if model == "" || operation == string(genaiconv.OperationNameFetchResponse) || !t.models.Admits(model) {
 		return operation
 	}
 	return operation + " " + model

@@ -49,7 +49,7 @@ func runInference(t *testing.T, r *recording) {
 	ctx, schedule := inf.StartSchedule(ctx)
 	time.Sleep(step)
 	schedule.End()
-	ctx, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 2456, Cached: 1024})
+	ctx, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 2456, Cached: new(1024)})
 	time.Sleep(step)
 	prefill.End()
 	ctx, decode := inf.StartDecode(ctx)

@@ -88,7 +88,7 @@ func recordInference(ctx context.Context, tracer *genaitrace.Tracer) {
 	_, tokenize := inf.StartTokenize(ctx)
 	tokenize.SetInputTokens(2456)
 	tokenize.End()
-	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 2456, Cached: 1024})
+	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 2456, Cached: new(1024)})
 	time.Sleep(120 * time.Millisecond)
 	prefill.End()
 	_, decode := inf.StartDecode(ctx)

@@ -182,7 +182,7 @@ func (s *Service) Engine(ctx context.Context) {
 	_, schedule := inf.StartSchedule(ctx)
 	s.sleep(time.Millisecond)
 	schedule.End()
-	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: prompt, Cached: cached})
+	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: prompt, Cached: new(cached)})
 	s.sleep(120 * time.Millisecond)
 	prefill.End()
 	_, decode := inf.StartDecode(ctx)

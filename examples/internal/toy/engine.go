@@ -155,7 +155,7 @@ func (e *Engine) tokenize(ctx context.Context, inf *genaitrace.Inference, messag
 // last pass yields the first output token.
 func (e *Engine) prefill(ctx context.Context, inf *genaitrace.Inference, prompt []string) (cached int, err error) {
 	cached = e.cache.longest(prompt)
-	ctx, phase := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: len(prompt), Cached: cached})
+	ctx, phase := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: len(prompt), Cached: &cached})
 	defer phase.EndErr(&err)
 
 	for done := cached; done < len(prompt); {

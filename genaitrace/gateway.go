@@ -1,0 +1,86 @@
+package genaitrace
+
+import (
+	"context"
+
+	"github.com/genaitrace/otelgenai/internal/bound"
+	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+)
+
+var (
+	templateOperation  = newOperationKind(semconv.SpanPromptRender, semconv.GenAISpanRoleTemplate, "")
+	authOperation      = newOperationKind(semconv.SpanAuthValidateToken, semconv.GenAISpanRoleAuth, "")
+	routeOperation     = newOperationKind(semconv.SpanGatewayRoute, semconv.GenAISpanRoleRoute, "")
+	rateLimitOperation = newOperationKind(semconv.SpanGatewayRatelimit, semconv.GenAISpanRoleRateLimit, semconv.GenAIRateLimitWaitMsKey)
+	cacheOperation     = newOperationKind(semconv.SpanGatewayCache, semconv.GenAISpanRoleCache, "")
+)
+
+// A Template says which prompt template is filled. Empty values are unknown.
+type Template struct {
+	// Name is the name of the template.
+	Name string
+	// Version is its version: a semantic version or a commit.
+	Version string
+}
+
+// StartTemplate starts the filling of a prompt template (prompt.render). Neither
+// the template nor what is filled in is recorded.
+func (t *Tracer) StartTemplate(ctx context.Context, template Template) (context.Context, *Operation) {
+	ctx, o := t.startOperation(ctx, &templateOperation)
+	if template.Name != "" {
+		o.note(genaiconv.PromptName(bound.String(template.Name, maxName)))
+	}
+	if template.Version != "" {
+		o.note(genaiconv.PromptVersion(bound.String(template.Version, maxName)))
+	}
+	return ctx, o
+}
+
+// StartAuth starts the check of who calls (auth.validate_token). End it with
+// [Operation.Fail] where the caller is turned away.
+func (t *Tracer) StartAuth(ctx context.Context) (context.Context, *Operation) {
+	return t.startOperation(ctx, &authOperation)
+}
+
+// StartRateLimit starts the wait for a rate limit (gateway.ratelimit). Its length
+// is genai.ratelimit.wait_ms, which is no part of llm.queue_wait_ms. End it with
+// [Operation.Fail] where the limit turns the request away.
+func (t *Tracer) StartRateLimit(ctx context.Context) (context.Context, *Operation) {
+	return t.startOperation(ctx, &rateLimitOperation)
+}
+
+// A Route is the choice of a backend.
+type Route struct{ *Operation }
+
+// StartRoute starts the choice of a backend for a model (gateway.route); an empty
+// model is unknown.
+func (t *Tracer) StartRoute(ctx context.Context, model string) (context.Context, Route) {
+	ctx, o := t.startOperation(ctx, &routeOperation)
+	if model != "" {
+		o.note(genaiconv.RequestModel(bound.String(model, maxName)))
+	}
+	return ctx, Route{o}
+}
+
+// SetBackend notes which software runs the model where the request goes, such as
+// "vllm". An empty value is unknown and changes nothing.
+func (r Route) SetBackend(backend string) {
+	if backend != "" {
+		r.note(semconv.GenAIBackendType(bound.String(backend, maxName)))
+	}
+}
+
+// A CacheLookup asks a cache of answers or prompts.
+type CacheLookup struct{ *Operation }
+
+// StartCache starts a look-up in a cache of answers or prompts (gateway.cache).
+// What was asked for is not recorded. The KV cache of an engine is no such cache:
+// [Prompt] has what it held.
+func (t *Tracer) StartCache(ctx context.Context) (context.Context, CacheLookup) {
+	ctx, o := t.startOperation(ctx, &cacheOperation)
+	return ctx, CacheLookup{o}
+}
+
+// SetHit notes whether the cache had what was asked for.
+func (c CacheLookup) SetHit(hit bool) { c.note(semconv.GenAICacheHit(hit)) }
