@@ -19,11 +19,20 @@
 //	}
 //
 // [Tracer.StartInference] is for the process that runs the model. Its phases
-// (queue, tokenize, schedule, prefill, decode, postprocess) are children of its
-// span whatever span their context carries. [Tracer.StartCall] is for whoever
-// calls a model, [Tracer.StartGateway] for the entry of a service that does.
-// Every handle ends once, the first end wins, and all methods of a nil handle
-// do nothing: that is what Start returns where neither span nor metric records.
+// (preprocess, queue, tokenize, schedule, prefill, decode, postprocess) are
+// children of its span whatever span their context carries, and forward passes
+// and kernels ([Phase.StartForward], [Phase.StartKernel]) those of their phase.
+// [Tracer.StartCall] is for whoever calls a model, [Tracer.StartGateway] for the
+// entry of a service that does; what that does before its call is an [Operation]:
+// [Tracer.StartAuth], [Tracer.StartRateLimit], [Tracer.StartTemplate],
+// [Tracer.StartCache], [Tracer.StartRoute]. Every handle ends once, the first end
+// wins, and all methods of a nil handle do nothing: that is what Start returns
+// where neither span nor metric records.
+//
+// What only the engine knows is set in structs whose nil fields are unknown, so
+// that a known 0 can be said: [Prompt], [Usage], [Engine], [Resources], [Outcome],
+// [Step]. [Inference.CheckTokenizer] finds a tokenizer that belongs to another
+// model.
 //
 // Streams need no loop of their own: [RangeChunks], [ReceiveChunks] and
 // [ReadChunks] wrap a caller's, [RangeTokens] and [ReceiveTokens] an engine's, and
