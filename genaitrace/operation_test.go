@@ -185,6 +185,19 @@ func TestOperationsSpeakTheChosenVocabulary(t *testing.T) {
 	}
 }
 
+func TestAMismatchSpeaksTheChosenVocabulary(t *testing.T) {
+	for words, want := range map[semconv.Vocabulary]attribute.Key{
+		semconv.Standard: genaiconv.RequestModelKey, semconv.House: semconv.AIModelNameKey,
+	} {
+		r := recordWith(t, []genaitrace.Option{genaitrace.WithVocabulary(words)})
+		_, inf := r.StartInference(t.Context(), genaitrace.Request{})
+		assert.Error(t, inf.CheckTokenizer(binding, "qwen2.5-7b-instruct", "9f2c41d07be3a685"))
+		inf.End()
+		e := r.span(semconv.SpanInferenceGenerate).event(semconv.EventTokenizerMismatch)
+		assert.ElementsMatch(t, []string{string(want), "genai.tokenizer.expected_hash", "genai.tokenizer.hash"}, keys(e.Attributes))
+	}
+}
+
 func TestWhereNothingRecordsAnOperationCostsNothing(t *testing.T) {
 	unsampled := genaitrace.New(
 		genaitrace.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))),
