@@ -79,9 +79,9 @@ func ExamplePhase_RecordStep() {
 
 	ctx, inf := tr.StartInference(context.Background(), genaitrace.Request{Model: "qwen2.5-7b-instruct"})
 	_, decode := inf.StartDecode(ctx)
-	for position, kernel := range []time.Duration{2, 19, 2, 23, 2} {
+	for position, kernel := range []time.Duration{2e6, 19e6, 2e6, 23e6, 2e6} {
 		decode.Token()
-		decode.RecordStep(genaitrace.Step{ID: new(1042 + position), Position: new(position), Kernel: new(kernel * time.Millisecond)})
+		decode.RecordStep(genaitrace.Step{ID: new(1042 + position), Position: new(position), Kernel: &kernel})
 	}
 	inf.End()
 
