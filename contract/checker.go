@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -73,7 +72,7 @@ func (c *Contract) NewChecker(opts ...Option) *Checker {
 	p := c.program
 	return &Checker{
 		contract: c, config: cfg, view: newView(p),
-		open:     openTraces{byID: map[trace.TraceID]*openTrace{}, closed: map[trace.TraceID]struct{}{}},
+		open:     newOpenTraces(),
 		requests: make([]int, len(p.requests)),
 		tested:   make([]int, len(p.rules)), found: map[findingKey]*found{},
 		clean: map[string]struct{}{}, origins: map[any]struct{}{}, names: map[string]bool{},

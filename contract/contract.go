@@ -57,8 +57,10 @@ func WithExactTimes() Option { return option(func(c *config) { c.exact = true })
 func WithNow(now time.Time) Option { return option(func(c *config) { c.now = now }) }
 
 // WithQuiet makes a checker that is fed piece by piece take a trace for complete
-// once nothing of it came while the newest span moved on by more than d. Default,
-// and for a d of zero or less: traces are complete only when Report is called.
+// once nothing of it came for d. The clock is that of the telemetry, the time that
+// two traces have reached, so that one host with a wrong clock closes nothing. What
+// comes later is counted and not checked. Default, and for a d of zero or less:
+// traces are complete only when Report is called.
 func WithQuiet(d time.Duration) Option {
 	return option(func(c *config) { c.quiet = max(d, 0) })
 }

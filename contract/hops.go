@@ -80,10 +80,12 @@ func (k *Checker) checkHop(n int, r *hopRule) {
 				k.hopEnd(n, i, true)
 			}
 		}
-		if v.roles[i]&from == 0 || r.optional || r.when != nil && !r.when.holds(v, i) || r.when == nil && !v.completed(i) {
+		if v.roles[i]&from == 0 || r.when != nil && !r.when.holds(v, i) || r.when == nil && !v.completed(i) {
 			continue
 		}
-		k.test(r.lost)
+		if !r.optional {
+			k.test(r.lost)
+		}
 		if !v.hasBelow(i, to) {
 			k.hopEnd(n, i, false)
 		}
@@ -192,6 +194,9 @@ func (k *Checker) judgeHops() {
 // broken reports a receiving end that does not belong to the sending one.
 func (k *Checker) broken(e, sender *hopEnd) {
 	r := &k.contract.program.hops[e.hop]
+	if _, changed := k.seen.elsewhere(e.parent, e.at.trace); r.optional && sender == nil && !changed {
+		return // the process that sent was not captured, or there was none
+	}
 	k.findAt(r.broken, e.at, "", "", func(f *Finding) {
 		f.Expected = fmt.Sprintf("inside %s, in its trace", r.fromName)
 		if r.link {
@@ -212,6 +217,9 @@ func (k *Checker) broken(e, sender *hopEnd) {
 // lost reports a sending end for which nothing was recorded.
 func (k *Checker) lost(e *hopEnd) {
 	r := &k.contract.program.hops[e.hop]
+	if r.optional {
+		return
+	}
 	k.findAt(r.lost, e.at, "", "", func(f *Finding) {
 		f.Message = fmt.Sprintf("%s%s called%s, and no %s span was captured for it", e.name, of(e.service), over(r.via), r.toName)
 		f.Expected, f.Found = "a span of the role "+r.toName+" below it", "none"

@@ -1,7 +1,7 @@
 package contract
 
 import (
-	"container/heap"
+	"container/list"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -12,8 +12,8 @@ import (
 // openTraces holds the spans of traces that may yet go on, and tells when one has
 // been quiet for long. Its clock is that of the telemetry.
 type openTraces struct {
-	byID  map[trace.TraceID]*openTrace
-	quiet traceHeap // a heap, the longest quiet one on top, where some are closed before the end
+	byID  map[trace.TraceID]*list.Element
+	quiet *list.List // of *openTrace, the longest quiet one first where some are closed before the end
 	bytes int
 
 	now   time.Time     // what two traces have reached
@@ -30,15 +30,21 @@ type openTrace struct {
 	spans []*capture.Span
 	bytes int
 	seen  time.Time // by the clock, when its last span came
-	due   time.Time // seen, as of its place in the heap
 	once  bool      // it was found quiet once
+}
+
+func newOpenTraces() openTraces {
+	return openTraces{byID: map[trace.TraceID]*list.Element{}, quiet: list.New(), closed: map[trace.TraceID]struct{}{}}
 }
 
 const defaultMaxOpenBytes = 256 << 20
 
 // tick moves the clock. One trace alone does not: its own clock may be far off.
 func (o *openTraces) tick(s *capture.Span) {
-	t := latest(s)
+	t := s.Start
+	if s.End.After(t) {
+		t = s.End
+	}
 	switch {
 	case !t.After(o.now):
 	case s.TraceID == o.by:
@@ -52,13 +58,6 @@ func (o *openTraces) tick(s *capture.Span) {
 	}
 }
 
-func latest(s *capture.Span) time.Time {
-	if s.Ended() && s.End.After(s.Start) {
-		return s.End
-	}
-	return s.Start
-}
-
 func (k *Checker) addSpan(s *capture.Span) {
 	k.spans++
 	o := &k.open
@@ -66,12 +65,12 @@ func (k *Checker) addSpan(s *capture.Span) {
 		k.late++
 		return
 	}
-	t, ok := o.byID[s.TraceID]
+	e, ok := o.byID[s.TraceID]
 	if !ok {
-		t = &openTrace{id: s.TraceID}
-		o.byID[s.TraceID] = t
-		o.quiet = append(o.quiet, t)
+		e = o.quiet.PushBack(&openTrace{id: s.TraceID})
+		o.byID[s.TraceID] = e
 	}
+	t := e.Value.(*openTrace)
 	t.spans = append(t.spans, s)
 	if k.config.quiet == 0 {
 		return
@@ -81,13 +80,7 @@ func (k *Checker) addSpan(s *capture.Span) {
 	t.bytes += n
 	o.bytes += n
 	t.seen, t.once = o.now, false
-	if own := latest(s); own.After(o.now) {
-		t.seen = own
-	}
-	if !ok {
-		t.due = t.seen
-		heap.Fix(&o.quiet, len(o.quiet)-1)
-	}
+	o.quiet.MoveToBack(e)
 }
 
 // closeQuiet checks the traces that are complete, and the longest quiet where the
@@ -97,31 +90,30 @@ func (k *Checker) closeQuiet() {
 	if k.config.quiet == 0 {
 		return
 	}
-	for len(o.quiet) > 0 {
-		t := o.quiet[0]
+	for e := o.quiet.Front(); e != nil; e = o.quiet.Front() {
+		t := e.Value.(*openTrace)
+		quiet := o.now.Sub(t.seen) > k.config.quiet/2
 		switch {
-		case t.seen.After(t.due): // it went on since its place was found
-			t.due = t.seen
-			heap.Fix(&o.quiet, 0)
+		case quiet && !t.once:
+			// The clock may have jumped, so half of the time must go by twice. That it was
+			// set for the first time does not count.
+			t.once, t.seen = !t.seen.IsZero(), o.now
+			o.quiet.MoveToBack(e)
 			continue
-		case o.now.Sub(t.seen) > k.config.quiet/2 && !t.once:
-			// The clock may have jumped. Half of the time must go by twice.
-			t.seen, t.once = o.now, true
-			continue
-		case o.now.Sub(t.seen) > k.config.quiet/2:
+		case quiet:
 		case o.bytes > k.config.maxOpenBytes:
 			k.evicted++
 		default:
 			return
 		}
-		heap.Pop(&o.quiet)
-		k.close(t)
+		k.close(e)
 	}
 }
 
 // close checks one trace and remembers that it is done.
-func (k *Checker) close(t *openTrace) {
-	o := &k.open
+func (k *Checker) close(e *list.Element) {
+	o, t := &k.open, e.Value.(*openTrace)
+	o.quiet.Remove(e)
 	delete(o.byID, t.id)
 	o.bytes -= t.bytes
 	if len(o.forget) >= maxRemembered {
@@ -135,26 +127,10 @@ func (k *Checker) close(t *openTrace) {
 
 // closeAll checks all that is open.
 func (k *Checker) closeAll() {
-	for _, t := range k.open.quiet {
-		k.checkTrace(capture.NewTrace(t.spans))
+	for e := k.open.quiet.Front(); e != nil; e = e.Next() {
+		k.checkTrace(capture.NewTrace(e.Value.(*openTrace).spans))
 	}
-	k.open = openTraces{}
-}
-
-// traceHeap implements heap.Interface.
-type traceHeap []*openTrace
-
-func (h *traceHeap) Len() int           { return len(*h) }
-func (h *traceHeap) Less(i, j int) bool { return (*h)[i].due.Before((*h)[j].due) }
-func (h *traceHeap) Swap(i, j int)      { (*h)[i], (*h)[j] = (*h)[j], (*h)[i] }
-func (h *traceHeap) Push(t any)         { *h = append(*h, t.(*openTrace)) }
-
-func (h *traceHeap) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return t
+	k.open = newOpenTraces()
 }
 
 // What the parts of a span take in memory beside their text, on 64 bits.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -192,4 +193,18 @@ func TestAnOddCaptureDoesNotPanic(t *testing.T) {
 	assert.Equal(t, 3, r.Dropped)
 	assert.Contains(t, rulesOf(r), "topology.duplicate")
 	assert.True(t, parse(t, roleOfJobs).Check(&capture.Capture{}).Empty())
+}
+
+func TestAContractIsSafeForConcurrentUse(t *testing.T) {
+	c := parse(t, everything)
+	want := listed(c.Check(small()).Findings)
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			for range 20 {
+				assert.Equal(t, want, listed(c.Check(small()).Findings))
+			}
+		})
+	}
+	wait.Wait()
 }

@@ -225,7 +225,7 @@ func (k *Checker) checkAgree(r *agreeRule) {
 	for n, id := range r.ids {
 		k.first = resize(k.first, len(v.spans)+1)
 		for i := range v.spans {
-			if r.across != 0 && v.roles[i]&r.across == 0 || !v.has(i, id) {
+			if v.outside[i] || r.across != 0 && v.roles[i]&r.across == 0 || !v.has(i, id) {
 				continue
 			}
 			top := -1
