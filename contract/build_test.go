@@ -3,6 +3,7 @@ package contract_test
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"testing"
@@ -201,4 +202,20 @@ func linkWith(key, value string) func(*capture.Span) {
 
 func statusMessage(message string) func(*capture.Span) {
 	return func(s *capture.Span) { s.StatusMessage = message }
+}
+
+var nan = math.NaN()
+
+// counter is a metric with a point for each value.
+func counter(name, unit string, values ...float64) *capture.Metric {
+	m := &capture.Metric{Name: name, Unit: unit, Kind: capture.KindCounter, Temporality: capture.TemporalityCumulative}
+	for i, v := range values {
+		m.Points = append(m.Points, capture.Point{Attributes: capture.Attributes{whole("series", i)}, Value: v})
+	}
+	return m
+}
+
+// counterWith is a counter with one point.
+func counterWith(name string, attributes ...attribute.KeyValue) *capture.Metric {
+	return &capture.Metric{Name: name, Kind: capture.KindCounter, Points: []capture.Point{{Attributes: attributes}}}
 }

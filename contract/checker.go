@@ -145,6 +145,7 @@ func (k *Checker) checkSpan(i int, s *capture.Span) {
 		k.checkForbidden(i, "", &s.Attributes[j], info, ownAttribute)
 	}
 	for e := range s.Events {
+		k.checkForbiddenName(i, "the name of an event", s.Events[e].Name)
 		k.checkInner(i, s.Events[e].Name, s.Events[e].Attributes)
 	}
 	for l := range s.Links {

@@ -164,9 +164,11 @@ func TestASecretIsFoundWhereverItStands(t *testing.T) {
 		assert.Equal(t, []string{"forbid.value"}, rulesOf(c.Check(traces(job(attribute.KeyValue{Key: "note", Value: value})))), name)
 	}
 	for name, got := range map[string]*node{
-		"event":  job(event("saved", 1, text("note", secret))),
-		"link":   job(link(1, 2), linkWith("note", secret)),
-		"status": job(failed, statusMessage(secret)),
+		"event":        job(event("saved", 1, text("note", secret))),
+		"link":         job(link(1, 2), linkWith("note", secret)),
+		"status":       job(failed, statusMessage(secret)),
+		"name":         span("job "+secret, 0, 1),
+		"event's name": job(event(secret, 1)),
 	} {
 		assert.Equal(t, []string{"forbid.value"}, rulesOf(c.Check(traces(got))), name)
 	}
@@ -184,7 +186,7 @@ agree: [{keys: [note], optional: true}]
 `)
 	const secret, number, message = "ops@example.com", "CASE-4711", "what the user said"
 	r := c.Check(traces(span("job "+secret, 0, 100, text("note", secret), text("gone", "sk-proj-abcdEFGH1234abcdEFGH1234"), text("size", secret), text("gen_ai.input.messages", message),
-		span("job "+number, 1, 200, text("note", "for "+number), neverEnded), span(secret, 1, 2))))
+		span("job "+number, 1, 200, text("note", "for "+number), neverEnded), span(secret, 1, 2), event("to "+secret, 500), text("genai."+secret, "x"))))
 	assert.Greater(t, len(r.Findings), 8)
 	for _, f := range r.Findings {
 		for _, hidden := range []string{secret, number, message, "sk-proj"} {

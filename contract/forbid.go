@@ -222,11 +222,14 @@ func (k *Checker) checkForbiddenSpan(i int, s *capture.Span) {
 			})
 		}
 	}
-	if f.value != nil {
-		k.searchText(i, "", "the name", s.Name)
-		if s.StatusMessage != "" {
-			k.searchText(i, "", "the status message", s.StatusMessage)
-		}
+	k.checkForbiddenName(i, "the name", s.Name)
+	k.checkForbiddenName(i, "the status message", s.StatusMessage)
+}
+
+// checkForbiddenName searches text that is no attribute.
+func (k *Checker) checkForbiddenName(i int, what, s string) {
+	if k.contract.program.forbid.value != nil && s != "" {
+		k.searchText(i, "", what, s)
 	}
 }
 

@@ -65,14 +65,14 @@ func (k *Checker) findOn(r *rule, i int, on, key string, tell func(*Finding)) {
 	at := k.spot(i)
 	if f := k.news(r, &at, on, key); f != nil {
 		f.at.path = k.path(i)
-		f.tell(r, on, key, tell)
+		k.tell(f, r, on, key, tell)
 	}
 }
 
 // findAt notes a violation at a place that is known already.
 func (k *Checker) findAt(r *rule, at place, on, key string, tell func(*Finding)) {
 	if f := k.news(r, &at, on, key); f != nil {
-		f.tell(r, on, key, tell)
+		k.tell(f, r, on, key, tell)
 	}
 }
 
@@ -107,16 +107,27 @@ const (
 	maxMessage = 400
 )
 
-func (f *found) tell(r *rule, on, key string, tell func(*Finding)) {
+func (k *Checker) tell(f *found, r *rule, on, key string, tell func(*Finding)) {
 	f.Finding = Finding{
 		Rule: r.id, Severity: r.severity, On: clip(cmp.Or(on, r.on), maxKey), Key: clip(cmp.Or(key, r.key), maxKey),
 		Contract: r.at, Count: f.Count,
 		TraceID: f.at.trace, SpanID: f.at.span, Path: f.at.path, Source: f.at.source,
 	}
 	tell(&f.Finding)
-	f.Message, f.Expected, f.Found = clip(f.Message, maxMessage), clip(f.Expected, maxMessage), clip(f.Found, maxMessage)
+	// Keys and names of events come from telemetry, too.
+	for _, text := range []*string{&f.On, &f.Key, &f.Expected, &f.Found} {
+		if *text = clip(*text, maxMessage); k.secret(*text) {
+			*text = hidden
+		}
+	}
+	if f.Message = clip(f.Message, maxMessage); k.secret(f.Message) {
+		f.Message = ruleByID(r.id).Brief
+	}
 	f.Fix = cmp.Or(f.Fix, ruleByID(r.id).Fix)
 }
+
+// hidden stands for what a report must not repeat.
+const hidden = "<hidden>"
 
 // findings returns what was found. Where two rules of a contract say the same of the
 // same thing, such as a limit for one role and one for all, the first speaks.
@@ -190,7 +201,7 @@ func (k *Checker) path(i int) string {
 // name returns the name of a span for a message.
 func (k *Checker) name(s *capture.Span) string {
 	if k.secret(s.Name) {
-		return "<hidden>"
+		return hidden
 	}
 	return clip(s.Name, 80)
 }

@@ -139,7 +139,7 @@ func (k *Checker) checkMetrics() {
 				r.fromVocabulary(known)
 			} else if inOurs(attribute.Key(name)) {
 				k.test(program.unknownMetric)
-				k.findAt(program.unknownMetric, place{}, "", name, func(f *Finding) {
+				k.findAt(program.unknownMetric, place{}, name, "", func(f *Finding) {
 					f.Message = fmt.Sprintf("the vocabulary has no metric %s", clip(name, maxKey))
 					f.Expected, f.Found = "a metric of the vocabulary", clip(name, maxKey)
 				})
@@ -175,16 +175,16 @@ func (k *Checker) checkForm(r *metricRule, m *capture.Metric) {
 		k.test(r.form.instrument)
 		exponential := m.Kind == capture.KindExponential && r.instrument == capture.KindHistogram
 		if m.Kind != r.instrument && !exponential {
-			k.findAt(r.form.instrument, place{}, "", m.Name, func(f *Finding) {
-				f.Message = fmt.Sprintf("%s is a %s", m.Name, m.Kind)
-				f.Expected, f.Found = string(r.instrument), string(m.Kind)
+			k.findAt(r.form.instrument, place{}, m.Name, "", func(f *Finding) {
+				f.Message = fmt.Sprintf("%s is of the kind %s", m.Name, cmp.Or(m.Kind, "unknown"))
+				f.Expected, f.Found = string(r.instrument), string(cmp.Or(m.Kind, "unknown"))
 			})
 		}
 	}
 	if r.unit != "" {
 		k.test(r.form.unit)
 		if m.Unit != r.unit {
-			k.findAt(r.form.unit, place{}, "", m.Name, func(f *Finding) {
+			k.findAt(r.form.unit, place{}, m.Name, "", func(f *Finding) {
 				f.Message = fmt.Sprintf("%s has the unit %q", m.Name, m.Unit)
 				f.Expected, f.Found = r.unit, cmp.Or(m.Unit, "none")
 			})
@@ -194,7 +194,7 @@ func (k *Checker) checkForm(r *metricRule, m *capture.Metric) {
 		for i := range m.Points {
 			k.test(r.form.buckets)
 			if !slices.Equal(m.Points[i].Bounds, r.buckets) {
-				k.findAt(r.form.buckets, place{}, "", m.Name, func(f *Finding) {
+				k.findAt(r.form.buckets, place{}, m.Name, "", func(f *Finding) {
 					f.Message = fmt.Sprintf("%s has other boundaries", m.Name)
 					f.Expected, f.Found = clip(fmt.Sprint(r.buckets), 120), clip(fmt.Sprint(m.Points[i].Bounds), 120)
 				})
@@ -235,7 +235,7 @@ func (k *Checker) checkSeries(r *metricRule, metrics []*capture.Metric) {
 	series := map[attribute.Distinct]struct{}{}
 	for _, m := range metrics {
 		for i := range m.Points {
-			set := attribute.NewSet(m.Points[i].Attributes...)
+			set := attribute.NewSet(slices.Clone(m.Points[i].Attributes)...) // it sorts what it is given
 			series[set.Equivalent()] = struct{}{}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/capture"
@@ -201,7 +200,7 @@ func (k *Checker) checkUp(i int, s *capture.Span) {
 			f.Expected, f.Found = "at most "+k.slack(t.early).String(), early.String()
 		})
 	}
-	if !s.Ended() || !p.Ended() || apart(s) || apart(p) || gaveUp(p, s) {
+	if !s.Ended() || !p.Ended() || apart(s) || apart(p) || k.gaveUp(up, i) {
 		return
 	}
 	k.test(t.outlives)
@@ -225,10 +224,11 @@ func apart(s *capture.Span) bool {
 	return s.Kind == trace.SpanKindProducer || s.Kind == trace.SpanKindConsumer
 }
 
-// gaveUp reports whether a caller stopped to wait: the server that it called cannot
-// know before it notices.
-func gaveUp(caller, s *capture.Span) bool {
-	return caller.Kind == trace.SpanKindClient && s.Kind == trace.SpanKindServer && caller.Status == codes.Error
+// gaveUp reports whether a caller stopped to wait for a server, which cannot know
+// before it notices.
+func (k *Checker) gaveUp(caller, called int) bool {
+	v := &k.view
+	return v.spans[caller].Kind == trace.SpanKindClient && v.spans[called].Kind == trace.SpanKindServer && !v.completed(caller)
 }
 
 // mayBeRemote reports whether the parent of a span can be in another process. Where

@@ -1,0 +1,84 @@
+package contract_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/genaitrace/otelgenai/capture"
+)
+
+const worked = roleOfJobs + "metrics: {work: {instrument: %s, unit: %q, required_with: [job], of: {role: job, when: {status: unset}, value: %s, tolerance: %s}}}"
+
+func TestAMetricAddsUpToWhatTheSpansSay(t *testing.T) {
+	for _, tt := range []struct {
+		name                               string
+		instrument, unit, value, tolerance string
+		got                                *capture.Capture
+		want                               []string
+	}{
+		{"seconds of durations", "histogram", "s", "duration", "{}", with(traces(job(), job(), job(failed)), histogram("work", "s", 2, 0.2)), []string{}},
+		{"milliseconds of durations", "histogram", "ms", "duration", "{}", with(traces(job()), histogram("work", "ms", 1, 100)), []string{}},
+		{"another unit of the attribute", "histogram", "s", "attr(llm.ttft_ms)", "{}", with(traces(job(number("llm.ttft_ms", 40)), job()), histogram("work", "s", 1, 0.04)), []string{}},
+		{"tokens", "counter", "{token}", "attr(ai.tokens.input)", "{}", with(traces(job(whole("gen_ai.usage.input_tokens", 7)), job(whole("ai.tokens.input", 5))), counter("work", "{token}", 4, 8)), []string{}},
+		{"a counter that misses some", "counter", "{token}", "attr(ai.tokens.input)", "{}", with(traces(job(whole("ai.tokens.input", 7))), counter("work", "{token}", 6)), []string{"metric.sum"}},
+		{"too many measurements", "histogram", "s", "duration", "{pct: 60}", with(traces(job()), histogram("work", "s", 2, 0.2)), []string{"metric.measurements"}},
+		{"several series and services", "histogram", "s", "duration", "{}", with(traces(job(), job()), histogram("work", "s", 1, 0.1, text("a", "x")), histogram("work", "s", 1, 0.1, text("a", "y"))), []string{}},
+		{"each measurement a little off", "histogram", "s", "duration", "{abs: 1ms}", with(traces(job(), job(), job()), histogram("work", "s", 3, 0.303)), []string{}},
+		{"all of them more", "histogram", "s", "duration", "{abs: 1ms}", with(traces(job(), job(), job()), histogram("work", "s", 3, 0.304)), []string{"metric.sum"}},
+		{"a share of all", "histogram", "s", "duration", "{pct: 1}", with(traces(job(), job(), job()), histogram("work", "s", 3, 0.303)), []string{}},
+		{"more than the share", "histogram", "s", "duration", "{pct: 1}", with(traces(job(), job(), job()), histogram("work", "s", 3, 0.31)), []string{"metric.sum"}},
+		{"no number", "histogram", "s", "duration", "{pct: 1}", with(traces(job()), histogram("work", "s", 1, nan)), []string{"metric.sum"}},
+		{"nothing to measure", "histogram", "s", "attr(llm.ttft_ms)", "{}", traces(job()), []string{}},
+		{"nothing measured", "histogram", "s", "attr(llm.ttft_ms)", "{}", traces(job(number("llm.ttft_ms", 40))), []string{"metric.missing"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := parse(t, sprintf(worked, tt.instrument, tt.unit, tt.value, tt.tolerance))
+			assert.Equal(t, tt.want, rulesOf(c.Check(tt.got)))
+		})
+	}
+}
+
+func TestPointsAndRecordsAreHeldToTheirRules(t *testing.T) {
+	c := parse(t, `
+metrics: {work: {instrument: counter, attributes: {tier: {required: true, value: [gold]}, user: forbidden}}}
+logs: {done: {attributes: {tier: required}}}
+forbid: {values: ["builtin:email"], attributes: ["secret*"], content: true}
+`)
+	point := func(attributes ...attribute.KeyValue) *capture.Metric { return counterWith("work", attributes...) }
+	record := func(attributes ...attribute.KeyValue) *capture.Log {
+		return &capture.Log{EventName: "done", Attributes: attributes}
+	}
+	gold, mail := text("tier", "gold"), text("note", "ops@example.com")
+	exemplar := point(gold)
+	exemplar.Points[0].Exemplars = []capture.Exemplar{{Attributes: capture.Attributes{mail}}}
+	for _, tt := range []struct {
+		name string
+		got  any
+		want []string
+	}{
+		{"a point", point(gold), []string{}},
+		{"a point that lacks something", point(), []string{"attribute.missing"}},
+		{"a point with another value", point(text("tier", "tin")), []string{"attribute.value"}},
+		{"a point with too much", point(gold, text("user", "me")), []string{"attribute.unexpected"}},
+		{"a point with personal data", point(gold, mail), []string{"forbid.value"}},
+		{"an exemplar with personal data", exemplar, []string{"forbid.value"}},
+		{"a point with a slip of the pen", point(gold, text("gen_ai.request.modle", "x")), []string{"attribute.misspelt"}},
+		{"a record", record(gold), []string{}},
+		{"a record that lacks something", record(), []string{"attribute.missing"}},
+		{"a record with personal data", record(gold, mail), []string{"forbid.value"}},
+		{"a record with personal data in the body", &capture.Log{Body: attribute.MapValue(attribute.String("to", "ops@example.com"))}, []string{"forbid.value"}},
+		{"a record with a secret", record(gold, text("secret.key", "x")), []string{"forbid.attribute"}},
+		{"a record with content", record(gold, text("gen_ai.input.messages", "[]")), []string{"forbid.content"}},
+	} {
+		assert.Equal(t, tt.want, rulesOf(c.Check(with(traces(span("x", 0, 1)), tt.got))), tt.name)
+	}
+}
+
+func TestACaptureIsNotChanged(t *testing.T) {
+	got := with(traces(job(event("b", 2), event("a", 1))), histogram("work", "s", 1, 0.1, text("z", "1"), text("a", "2")))
+	parse(t, jobWith("events: {order: [a, b]}")+"metrics: {work: {instrument: histogram, series: 1}}").Check(got)
+	assert.Equal(t, "z", string(got.Metrics[0].Points[0].Attributes[0].Key))
+	assert.Equal(t, "b", got.Spans[0].Events[0].Name)
+}
