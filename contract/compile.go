@@ -83,7 +83,9 @@ func (p *compiler) at(path ...string) spec.Position {
 func compile(c *spec.Contract, files []*spec.File) (*Contract, error) {
 	p := &compiler{spec: c, files: files, keys: newKeys(&c.Forbid), byRole: map[string]int{}}
 	p.program = &program{keys: p.keys}
-	p.declare()
+	if p.declare(); !p.fewKeys() {
+		return nil, p.err
+	}
 	p.program.known = p.knownKeys()
 	p.severities()
 	if p.names(); p.err != nil {
@@ -117,7 +119,7 @@ func compile(c *spec.Contract, files []*spec.File) (*Contract, error) {
 	for i := range c.Accept {
 		p.program.accept = append(p.program.accept, p.accept(&c.Accept[i]))
 	}
-	if p.err != nil {
+	if !p.fewKeys() {
 		return nil, p.err
 	}
 	p.program.unexercised = p.severity("contract.unexercised")

@@ -67,6 +67,8 @@ func TestAnErrorNamesThePlaceAndTheWayOut(t *testing.T) {
 		{"an attribute in agree", "agree: [{keys: [ai.model.nam]}]", `test.yaml:3:10: the vocabulary has no attribute ai.model.nam, did you mean ai.model.name? One of your own needs its type in attributes`},
 		{"an attribute of isolation", "topology: {isolate_by: [genai.tenantid]}", `test.yaml:3:12: the vocabulary has no attribute genai.tenantid, did you mean genai.tenant.id? One of your own needs its type in attributes`},
 		{"an attribute of cardinality", "limits: {cardinality: {ai.model.nam: 8}}", `test.yaml:3:24: the vocabulary has no attribute ai.model.nam, did you mean ai.model.name? One of your own needs its type in attributes`},
+		{"more than 4096 attributes", jobWith("attributes: {" + manyKeys(5000) + "}"), `test.yaml: the contract names more than 4096 attributes`},
+		{"more than 4096 attributes in conditions", jobWith("attributes: {user: {required_if: {has: [" + strings.ReplaceAll(manyKeys(5000), ": required", "") + "]}}}"), `test.yaml: the contract names more than 4096 attributes`},
 		{"a brace", jobWith(`name: "chat {model"`), `test.yaml:3:51: name is "chat {model": a brace is open`},
 		{"a type", jobWith("attributes: {user: {type: text}}"), `test.yaml:3:64: type is "text", want one of any, boolean, double, double[], enum, int, int[], string, string[]`},
 		{"a type that is another one", jobWith("attributes: {llm.ttft_ms: {type: int}}"), `test.yaml:3:64: llm.ttft_ms is double in the vocabulary, not int`},
@@ -126,6 +128,14 @@ func TestAnErrorNamesThePlaceAndTheWayOut(t *testing.T) {
 			assert.EqualError(t, err, tt.want)
 		})
 	}
+}
+
+func manyKeys(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "k%d: required, ", i)
+	}
+	return b.String()
 }
 
 func manyRoles(n int) string {

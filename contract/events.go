@@ -50,7 +50,7 @@ func (p *compiler) events(role string, s *spec.Events) *eventRules {
 		e.require = append(e.require, requiredEvent{p.rule("event.missing", role, name, s.Position), name, p.condition(s.Require[name], false)})
 	}
 	for _, step := range s.Order {
-		e.order = append(e.order, strings.Split(step, "|"))
+		e.order = append(e.order, choice(step))
 	}
 	if e.order != nil {
 		e.ordered = p.rule("event.order", role, strings.Join(s.Order, ", "), s.Position)
@@ -59,7 +59,7 @@ func (p *compiler) events(role string, s *spec.Events) *eventRules {
 		e.once = append(e.once, onceEvent{p.rule("event.repeated", role, name, s.Position), name})
 	}
 	if s.Last != "" {
-		e.last, e.lasting = strings.Split(s.Last, "|"), p.rule("event.last", role, s.Last, s.Position)
+		e.last, e.lasting = choice(s.Last), p.rule("event.last", role, s.Last, s.Position)
 	}
 	if s.Max > 0 {
 		e.limit = p.rule("event.limit", role, "", s.Position)
@@ -70,6 +70,15 @@ func (p *compiler) events(role string, s *spec.Events) *eventRules {
 		}
 	}
 	return e
+}
+
+// choice reads "a|b".
+func choice(text string) []string {
+	names := strings.Split(text, "|")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	return names
 }
 
 // checkEvents checks the events of one span of a role.

@@ -15,6 +15,10 @@ type keyID int16
 
 const noKey keyID = -1
 
+// maxKeys bounds the facts of a contract: each takes room beside every span of a
+// trace.
+const maxKeys = 4096
+
 // keys knows what each attribute key means to one contract.
 type keys struct {
 	ids       map[attribute.Key]keyID    // by canonical key
@@ -128,6 +132,14 @@ func (p *compiler) declare() {
 	for _, name := range sorted(p.spec.Logs) {
 		all(p.spec.Logs[name].Attributes)
 	}
+}
+
+// fewKeys checks that the facts have room.
+func (p *compiler) fewKeys() bool {
+	if len(p.keys.canonical) > maxKeys {
+		p.failf(spec.Position{File: p.files[len(p.files)-1].At().File}, "the contract names more than %d attributes", maxKeys)
+	}
+	return p.err == nil
 }
 
 func (p *compiler) declareKey(key string, a spec.Attribute) {
