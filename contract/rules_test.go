@@ -208,6 +208,13 @@ var ruleCases = []ruleCase{
 		want:     contract.Finding{Key: "gen_ai.provider.name", Expected: "gen_ai.provider.name", Found: "nothing", Path: "chat toy-1"},
 	},
 	{
+		rule:     "convention.missing",
+		contract: roleOfJobs,
+		good:     traces(span("queue.wait", 0, 9), span("queue.wait", 0, 9, text("messaging.system", "nats")), span("queue.wait", 0, 9, number("llm.queue_wait_ms", 9), text("genai.span.role", "queue"))),
+		bad:      traces(span("queue.wait", 0, 9, number("llm.queue_wait_ms", 9))),
+		want:     contract.Finding{Key: "genai.span.role", Expected: "genai.span.role", Found: "nothing", Path: "queue.wait"},
+	},
+	{
 		rule:     "event.last",
 		contract: jobWith(`events: {last: "done|stopped"}`),
 		good:     traces(job(event("begin", 1), event("done", 2)), job(event("begin", 1))), bad: traces(job(event("begin", 1), event("stopped", 2), event("more", 3))),
@@ -563,6 +570,12 @@ var ruleCases = []ruleCase{
 		contract: roleOfJobs,
 		good:     traces(span("all", 0, 100, span("job", 1, 9), span("job", 1, 8), span("quick", 1, 1), span("quick", 1, 1))), bad: traces(span("all", 0, 100, span("job", 1, 9), span("job", 1, 9))),
 		want: contract.Finding{On: "job", Expected: "one span", Found: "the spans 0000000100000002 and 0000000100000003", Path: "all › job"},
+	},
+	{
+		rule:     "topology.duplicate",
+		contract: roleOfJobs,
+		good:     traces(job(), job()), bad: traces(job(span("job", 0, 100, func(s *capture.Span) { s.ParentID = spanID(0, 0) }))),
+		want: contract.Finding{On: "job", Expected: "one span", Found: "the spans 0000000100000001 and 0000000100000002", Path: "job"},
 	},
 	{
 		rule:     "topology.isolation",

@@ -112,14 +112,25 @@ func (k *Checker) checkTwice(i int, s *capture.Span) {
 		})
 		return
 	}
-	next := v.trace.NextSibling(i)
-	if next >= 0 && !k.config.exact && sameWork(s, v.spans[next]) { // on a fake clock two calls can take place at once
-		k.find(t.duplicate, i, "", func(f *Finding) {
-			f.Message = fmt.Sprintf("%s was recorded twice, with the same times and attributes", k.name(s))
-			f.Expected, f.Found = "one span", "the spans "+s.SpanID.String()+" and "+v.spans[next].SpanID.String()
-		})
+	if k.config.exact { // on a fake clock two calls can take place at once
+		return
+	}
+	for _, next := range v.spans[i+1 : min(i+1+maxTwins, len(v.spans))] {
+		if !next.Start.Equal(s.Start) {
+			return
+		}
+		if next.ParentID == s.ParentID && sameWork(s, next) {
+			k.find(t.duplicate, i, "", func(f *Finding) {
+				f.Message = fmt.Sprintf("%s was recorded twice, with the same times and attributes", k.name(s))
+				f.Expected, f.Found = "one span", "the spans "+s.SpanID.String()+" and "+next.SpanID.String()
+			})
+			return
+		}
 	}
 }
+
+// maxTwins bounds with how many of the spans after it a span is compared.
+const maxTwins = 8
 
 // sameWork reports whether two spans are two records of one operation. On a coarse
 // clock operations that take no time look alike.
