@@ -40,11 +40,11 @@ func benchProviders(sampler sdktrace.Sampler) (trace.TracerProvider, metric.Mete
 const streamLength = 2000
 
 // BenchmarkToken is the cost of one generated token: with a sampled span, with
-// metrics alone, where nothing records, and as an event of the otel API with
-// three attributes under the SDK's default limits.
+// metrics alone, where nothing records, with an event a token, and as an event of
+// the otel API with three attributes under the SDK's default limits.
 func BenchmarkToken(b *testing.B) {
-	decode := func(b *testing.B, tp trace.TracerProvider, mp metric.MeterProvider) {
-		tr := genaitrace.New(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(mp))
+	decode := func(b *testing.B, tp trace.TracerProvider, mp metric.MeterProvider, opts ...genaitrace.Option) {
+		tr := genaitrace.New(append(opts, genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(mp))...)
 		ctx, inf := tr.StartInference(context.Background(), benchRequest())
 		_, d := inf.StartDecode(ctx)
 		b.ReportAllocs()
@@ -77,6 +77,13 @@ func BenchmarkToken(b *testing.B) {
 		for b.Loop() {
 			d.Token() // a nil handle: nothing to restart
 		}
+	})
+	b.Run("everytoken", func(b *testing.B) { // an event a token, each kept
+		limits := sdktrace.NewSpanLimits()
+		limits.EventCountLimit = streamLength + 100
+		tp := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(discard{}), sdktrace.WithRawSpanLimits(limits))
+		_, mp := benchProviders(sdktrace.AlwaysSample())
+		decode(b, tp, mp, genaitrace.WithTokenEvents(streamLength))
 	})
 	b.Run("addevent", func(b *testing.B) {
 		tp, _ := benchProviders(sdktrace.AlwaysSample())

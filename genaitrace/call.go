@@ -67,6 +67,8 @@ type Call struct {
 	terminal   semconv.GenAIStreamTerminalAttr
 	errType    string
 	attempts   int
+	stops      stopNotes
+	reported   *reportedPhases // nil where nothing was
 }
 
 // StartCall starts the span of a model call at its caller ("chat {model}",
@@ -98,7 +100,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 		return ctx, nil
 	}
 	c := &Call{t: t, ctx: ctx, span: span, req: req, inner: inner, base: now, after: now.Sub(arrived), began: began}
-	c.clock.start(c.base, c.after)
+	c.clock.start(c.base, c.after, t.stalls)
 	return context.WithValue(ctx, callKey, c), c
 }
 
@@ -149,13 +151,14 @@ func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.
 		return ctx, nil
 	}
 	c := &Call{t: t, ctx: ctx, span: span, req: r, gateway: true, base: now, after: now.Sub(arrived), began: began}
-	c.clock.start(c.base, c.after)
+	c.clock.start(c.base, c.after, t.stalls)
 	return ctx, c
 }
 
 // Watch claims the call for a transport that feeds it, and returns the number of
 // this attempt, from 1; 0 where another attempt has the call. What an earlier
-// attempt noted of its failure is forgotten: the last attempt decides.
+// attempt noted of its failure and of the engine's times is forgotten: the last
+// attempt decides.
 //
 // It is for transports; this module's call it themselves.
 func (c *Call) Watch() (attempt int) {
@@ -165,7 +168,7 @@ func (c *Call) Watch() (attempt int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.attempts++
-	c.terminal, c.errType = "", ""
+	c.terminal, c.errType, c.reported = "", "", nil
 	return c.attempts
 }
 
@@ -362,7 +365,7 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 		c.t.metrics.fault(c.ctx, semconv.GenAIFaultTime, errBeforeStart)
 	}
 	if c.span.IsRecording() {
-		c.describe(stats, errType)
+		c.describe(stats, errType, duration)
 		setStatus(c.span, how, err)
 	}
 	endSpan(c.span, at)
@@ -421,7 +424,7 @@ func (c *Call) settle(how outcome, stats *clockStats) {
 }
 
 // describe writes everything that is known only at the end, in one call.
-func (c *Call) describe(stats *clockStats, errType string) {
+func (c *Call) describe(stats *clockStats, errType string, end int64) {
 	attrs := make([]attribute.KeyValue, 0, 24)
 	if c.responseID != "" {
 		attrs = append(attrs, genaiconv.ResponseID(c.responseID))
@@ -437,6 +440,9 @@ func (c *Call) describe(stats *clockStats, errType string) {
 	}
 	if stats.ticks > 0 {
 		attrs = c.appendStream(attrs, stats)
+	}
+	if c.reported != nil {
+		attrs = c.appendReported(attrs, stats, end)
 	}
 	if c.terminal != "" {
 		attrs = append(attrs, semconv.GenAIStreamTerminal(c.terminal))
@@ -457,11 +463,10 @@ func (c *Call) appendStream(attrs []attribute.KeyValue, stats *clockStats) []att
 	}
 	if stats.outputs > 0 {
 		attrs = append(attrs, semconv.LLMTTFTMs(ms(stats.firstOutput)), semconv.GenAILastTokenMs(ms(stats.lastOutput)))
-		c.span.AddEvent(semconv.EventFirstToken,
-			trace.WithTimestamp(c.base.Add(time.Duration(stats.firstOutput)-c.after)),
+		c.span.AddEvent(semconv.EventFirstToken, trace.WithTimestamp(c.when(stats.firstOutput)),
 			trace.WithAttributes(semconv.LLMTTFTMs(ms(stats.firstOutput))))
 	}
-	if stats.hasVisible {
+	if stats.visible > 0 {
 		attrs = append(attrs, semconv.GenAIFirstVisibleMs(ms(stats.firstVisible)))
 	}
 	attrs = append(attrs, semconv.GenAIChunkCount(stats.ticks), semconv.GenAIChunkOutputCount(stats.outputs))
@@ -470,9 +475,13 @@ func (c *Call) appendStream(attrs []attribute.KeyValue, stats *clockStats) []att
 	}
 	if stats.ticks > 1 {
 		attrs = append(attrs, semconv.GenAIChunkTimeline(stats.settle()))
+		attrs = c.appendStalls(attrs, stats)
 	}
 	return stats.appendGaps(attrs, semconv.GenAIChunkGapP50MsKey, semconv.GenAIChunkGapP95MsKey, semconv.GenAIChunkGapMaxMsKey)
 }
+
+// when is a time since arrival.
+func (c *Call) when(ns int64) time.Time { return c.base.Add(time.Duration(ns) - c.after) }
 
 // record writes the metrics of a caller or of a gateway.
 func (c *Call) record(stats *clockStats, how outcome, errType string, duration int64) {

@@ -19,46 +19,72 @@ type clock struct {
 	offset int64     // base − arrival
 
 	n      atomic.Int32 // ticks in window that summary may read
-	window [64]int64    // time<<2 | kind
+	window [64]int64    // time<<packBits | choice<<kindBits | kind
 
 	mu     sync.Mutex
 	closed atomic.Bool
 	stats  clockStats
 }
 
-// clockStats is what folding accumulates. The gaps are counted one by one only
-// once times no longer holds every tick; settle does it for the others.
-type clockStats struct {
-	ticks, outputs                   int
-	first, firstOutput, firstVisible int64 // valid where ticks, outputs or hasVisible say so
-	last, lastOutput                 int64
-	hasVisible                       bool
-	times                            []int64 // every stride-th tick
-	stride                           int     // a power of two
+// A tick is packed into one word, which leaves 54 bits, half a year, for its time.
+const (
+	kindBits   = 2
+	packBits   = 9
+	kindMask   = 1<<kindBits - 1
+	choiceMask = 1<<packBits - 1 - kindMask
+	maxChoices = 1 << (packBits - kindBits)
+)
 
-	gaps             [codeEscape + 1]uint32 // how many have each code
+// clockStats is what folding accumulates. The gaps are counted one by one only
+// once times does not say them all, because the stream is long or has several
+// choices; settle does it for the others.
+type clockStats struct {
+	ticks, outputs, visible          int
+	first, firstOutput, firstVisible int64 // valid where ticks, outputs and visible say so
+	last, lastOutput                 int64
+	hasOutput                        bool          // known while a window is folded
+	times                            []int64       // every stride-th tick
+	stride                           int           // a power of two
+	choices                          []choiceStats // nil while all ticks are of choice 0
+
+	counted          bool // the gaps are
+	gaps             gapHistogram
 	longest          int64
 	tinySum, hugeSum int64 // of the gaps under 10 µs, and from 40 s on
+	pauses           pauses
 }
 
-func (c *clock) start(base time.Time, offset time.Duration) {
-	c.base, c.offset = base, int64(offset)
+// A gapHistogram says how many gaps have each code.
+type gapHistogram [codeEscape + 1]uint32
+
+// choiceStats is what is known of one answer where a request asked for several.
+type choiceStats struct {
+	ticks       int
+	first, last int64
 }
+
+func (c *clock) start(base time.Time, offset time.Duration, stalls stallRule) {
+	c.base, c.offset = base, int64(offset)
+	c.stats.pauses.floor = int64(stalls.atLeast)
+}
+
+// now is nanoseconds since arrival.
+func (c *clock) now() int64 { return int64(time.Since(c.base)) + c.offset }
 
 // tick stamps now.
-func (c *clock) tick(kind ChunkKind) {
-	c.tickAt(int64(time.Since(c.base))+c.offset, kind)
-}
+func (c *clock) tick(kind ChunkKind) { c.tickAt(c.now(), kind) }
 
 // tickAt stamps a time since arrival. Times that run backwards are held at the
 // last one when the window is folded.
-func (c *clock) tickAt(at int64, kind ChunkKind) {
+func (c *clock) tickAt(at int64, kind ChunkKind) { c.stamp(at<<packBits | int64(kind)) }
+
+func (c *clock) stamp(packed int64) {
 	n := c.n.Load()
 	if int(n) == len(c.window) {
 		c.flush()
 		n = 0
 	}
-	c.window[n] = at<<2 | int64(kind)
+	c.window[n] = packed
 	c.n.Store(n + 1)
 }
 
@@ -93,7 +119,7 @@ func (c *clock) firstTick() (at int64, ok bool) {
 		return c.stats.first, true
 	}
 	if c.n.Load() > 0 {
-		return c.window[0] >> 2, true
+		return c.window[0] >> packBits, true
 	}
 	return 0, false
 }
@@ -107,24 +133,30 @@ func (s *clockStats) fold(window []int64) {
 		return
 	}
 	if s.ticks == 0 {
-		s.first = window[0] >> 2
+		s.first = window[0] >> packBits
 		s.last, s.stride = s.first, 1
 	}
-	ticks, last, outputs, lastOutput := s.ticks, s.last, s.outputs, s.lastOutput
+	ticks, last, outputs, visible := s.ticks, s.last, s.outputs, s.visible
 	for _, packed := range window {
-		at, kind := max(packed>>2, last), ChunkKind(packed&3)
+		at, kind := max(packed>>packBits, last), ChunkKind(packed&kindMask)
 		if kind >= Output {
 			if outputs == 0 {
-				s.firstOutput = at
+				s.firstOutput, s.hasOutput = at, true
 			}
-			if kind == Visible && !s.hasVisible {
-				s.firstVisible, s.hasVisible = at, true
+			if kind == Visible {
+				if visible == 0 {
+					s.firstVisible = at
+				}
+				visible++
 			}
 			outputs++
-			lastOutput = at
+			s.lastOutput = at
 		}
-		if s.stride > 1 {
-			s.count(at - last)
+		switch {
+		case packed&choiceMask != 0 || s.choices != nil:
+			s.foldChoice(int(packed&choiceMask)>>kindBits, at, last, ticks)
+		case s.counted:
+			s.tally(last, at, ticks)
 		}
 		if ticks&(s.stride-1) == 0 {
 			s.keep(at, last, ticks)
@@ -132,14 +164,39 @@ func (s *clockStats) fold(window []int64) {
 		last = at
 		ticks++
 	}
-	s.ticks, s.last, s.outputs, s.lastOutput = ticks, last, outputs, lastOutput
+	s.ticks, s.last, s.outputs, s.visible = ticks, last, outputs, visible
+}
+
+// foldChoice takes over a tick of a stream with several choices: a gap lies
+// between two ticks of one of them. Until the first tick of another, all were of
+// choice 0.
+func (s *clockStats) foldChoice(choice int, at, last int64, ticks int) {
+	if s.choices == nil {
+		s.countKept()
+		s.choices = append(make([]choiceStats, 0, 4), choiceStats{ticks: ticks, first: s.first, last: last})
+	}
+	for len(s.choices) <= choice {
+		s.choices = append(s.choices, choiceStats{})
+	}
+	c := &s.choices[choice]
+	if c.ticks == 0 {
+		c.first = at
+	} else {
+		s.tally(c.last, at, c.ticks)
+	}
+	c.last = at
+	c.ticks++
 }
 
 // keep adds the time of a tick to the timeline.
 func (s *clockStats) keep(at, last int64, ticks int) {
 	if len(s.times) == cap(s.times) {
 		if len(s.times) > timelineMaxGaps {
-			s.thin(at - last)
+			if !s.counted {
+				s.countKept()
+				s.tally(last, at, ticks)
+			}
+			s.thin()
 			if ticks&(s.stride-1) != 0 {
 				return
 			}
@@ -150,15 +207,8 @@ func (s *clockStats) keep(at, last int64, ticks int) {
 	s.times = append(s.times, at)
 }
 
-// thin drops every second time of a timeline that is full. From then on gaps are
-// counted one by one, those so far and the one that did not fit included.
-func (s *clockStats) thin(gap int64) {
-	if s.stride == 1 {
-		for i := 1; i < len(s.times); i++ {
-			s.count(s.times[i] - s.times[i-1])
-		}
-		s.count(gap)
-	}
+// thin drops every second time of a timeline that is full.
+func (s *clockStats) thin() {
 	kept := s.times[:0]
 	for i := 0; i < len(s.times); i += 2 {
 		kept = append(kept, s.times[i])
@@ -178,6 +228,29 @@ func (s *clockStats) grow() {
 	s.times = append(make([]int64, 0, size), s.times...)
 }
 
+// countKept counts the gaps of a timeline that holds every tick; from then on
+// they are counted one by one.
+func (s *clockStats) countKept() {
+	if s.counted {
+		return
+	}
+	s.counted = true
+	for i := 1; i < len(s.times); i++ {
+		s.tally(s.times[i-1], s.times[i], i)
+	}
+}
+
+// tally counts the gap between two ticks, and remembers one that may be a stall.
+func (s *clockStats) tally(from, to int64, tick int) {
+	s.count(to - from)
+	if to-from >= s.pauses.floor {
+		s.mayStall(from, to, tick)
+	}
+	if len(s.pauses.tail) > 0 && to <= s.lastOutput {
+		s.pauses.settle()
+	}
+}
+
 // count notes one gap, and returns its code.
 func (s *clockStats) count(gap int64) uint8 {
 	code := gapCode(gap)
@@ -195,7 +268,8 @@ func (s *clockStats) count(gap int64) uint8 {
 // settle works out what the gaps say, once, and packs the timeline. Nothing but
 // the span needs either.
 func (s *clockStats) settle() (timeline string) {
-	if s.stride == 1 {
+	if !s.counted {
+		s.counted = true
 		return encodeTimeline(s.times, s.ticks, s.stride, s.count)
 	}
 	times := s.times
@@ -222,10 +296,22 @@ func (s *clockStats) eachGap(record func(ns int64)) {
 	}
 }
 
+// gapCount is how many gaps there are between ticks of the same choice.
+func (s *clockStats) gapCount() int {
+	if s.choices == nil {
+		return s.ticks - 1
+	}
+	n := s.ticks
+	for _, c := range s.choices {
+		n -= min(c.ticks, 1)
+	}
+	return n
+}
+
 // quantile is the nearest-rank quantile of the settled gaps, right within 3 %
 // from 10 µs up. ok is false where there is no gap.
 func (s *clockStats) quantile(q float64) (ns int64, ok bool) {
-	total := s.ticks - 1
+	total := s.gapCount()
 	if total < 1 {
 		return 0, false
 	}

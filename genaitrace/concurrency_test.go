@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -30,6 +31,7 @@ func together(fs ...func()) {
 // One goroutine generates while others do everything else, the end included.
 func TestAnInferenceMayEndWhileAnotherGoroutineTicks(t *testing.T) {
 	r := record(t)
+	_, batch := r.StartBatch(t.Context(), genaitrace.BatchFacts{})
 	for range 100 {
 		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{Stream: true})
 		_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{})
@@ -53,14 +55,45 @@ func TestAnInferenceMayEndWhileAnotherGoroutineTicks(t *testing.T) {
 					q.End()
 				}
 			},
-			func() { _, d2 := inf.StartDecode(ctx); d2.Token(); d2.End() },
+			func() { _, d2 := inf.StartDecode(ctx); d2.Token(); d2.Tick(genaitrace.Tick{Choice: 3}); d2.End() },
+			func() {
+				for range 5 {
+					inf.Preempt()
+					_, again := inf.StartPrefill(ctx, genaitrace.Prompt{})
+					again.End()
+				}
+			},
+			func() { inf.RecordPhases(allPhases()); inf.RecordPhases(genaitrace.PhaseTimes{Queue: new(time.Hour)}) },
+			func() { inf.ContentBlocked("rule", "") },
+			func() { batch.Join(inf); batch.Leave(inf); batch.Join(inf) },
 			func() { d.End() },
 			func() { inf.End() },
 			func() { inf.Fail(context.Canceled) },
 		)
 	}
+	batch.End()
 	assert.Equal(t, 100, r.total("gen_ai.server.request.duration"))
-	assert.Len(t, r.spans(semconv.SpanInferenceGenerate), 100)
+	requests := map[trace.SpanID]bool{}
+	for _, s := range r.spans(semconv.SpanInferenceGenerate) {
+		s.parts() // sum up
+		requests[s.SpanContext().SpanID()] = true
+	}
+	assert.Len(t, requests, 100)
+	for _, s := range r.recorder.Ended() {
+		switch s.Name() {
+		case semconv.SpanInferenceGenerate, semconv.SpanInferenceBatch:
+			assert.False(t, s.Parent().IsValid(), s.Name())
+		default:
+			assert.True(t, requests[s.Parent().SpanID()], "parent of %s", s.Name())
+		}
+	}
+}
+
+func allPhases() genaitrace.PhaseTimes {
+	return genaitrace.PhaseTimes{
+		Queue: new(time.Millisecond), Load: new(time.Microsecond), Tokenize: new(time.Millisecond),
+		Schedule: new(time.Nanosecond), Prefill: new(time.Microsecond), Decode: new(time.Hour),
+	}
 }
 
 func TestACallMayEndWhileAnotherGoroutineReads(t *testing.T) {
@@ -79,6 +112,8 @@ func TestACallMayEndWhileAnotherGoroutineReads(t *testing.T) {
 			func() { call.SetFinish("stop"); call.SetResponse("id", "m") },
 			func() { call.SetTerminal(semconv.GenAIStreamTerminalDone); call.SetErrorType("x") },
 			func() { call.SetAttributes(semconv.GenAIRequestID("r")); call.Watch() },
+			func() { call.RecordPhases(allPhases()) },
+			func() { call.EarlyStop(semconv.GenAIEarlyStopReasonUser); call.ContentBlocked("rule", "label") },
 			func() { genaitrace.CallFromContext(ctx).SetFinish("length") },
 			func() { call.End() },
 			func() { call.Fail(context.Canceled) },

@@ -11,19 +11,24 @@ import (
 )
 
 // A Decode is the phase that generates token by token; it carries the token
-// clock. Token, Tokens and TokenAt are for the one goroutine that generates;
+// clock. Token, Tokens, TokenAt and Tick are for the one goroutine that generates;
 // its other methods, and the end of the inference, are safe from any.
 //
-// No event is written for each token. The span gets genai.token.timeline (see
-// [DecodeTimeline]), the token count, the quantiles of the gaps, and events for
-// the first token and the change from prefill to decode.
+// No event is written for each token, unless [WithTokenEvents] asks for it. The
+// span gets genai.token.timeline (see [DecodeTimeline]), the token count, the
+// quantiles of the gaps, and events for the first token, the change from prefill
+// to decode, and stalls (see [WithStallThreshold]).
 type Decode struct {
 	Phase
 
 	clock clock
 	// Known when the phase ends: the first token of the inference fell into
-	// this phase; a prefill came before.
+	// this phase; a prefill came before; tokens of the phases before it.
 	holdsFirst, afterPrefill bool
+	before                   int
+
+	events  int // how many tokens may still have an event of their own
+	stamped int // tokens, where they have
 }
 
 // maxTokensStep bounds the tokens of one step of the engine.
@@ -32,6 +37,7 @@ const maxTokensStep = 1 << 16
 var (
 	errStep      = fmt.Errorf("decode: number of tokens of a step is not between 1 and %d: step dropped", maxTokensStep)
 	errTokenTime = fmt.Errorf("decode: time of a token before arrival: token dropped")
+	errChoice    = fmt.Errorf("decode: number of a choice is not between 0 and %d: step dropped", maxChoices-1)
 )
 
 // phase is the Phase of a Decode, nil where d is. Promoted methods would
@@ -78,38 +84,84 @@ func (d *Decode) EndErr(err *error) {
 // one of the inference fixes the time to first token everywhere: attribute,
 // event and histogram.
 func (d *Decode) Token() {
-	if d != nil {
-		d.clock.tick(Output)
+	if d != nil { // small enough to be inlined: a nil Decode costs no call
+		d.token()
+	}
+}
+
+func (d *Decode) token() {
+	at := d.clock.now()
+	d.clock.tickAt(at, Visible)
+	if d.events > 0 {
+		d.tokenEvent(at)
 	}
 }
 
 // Tokens stamps n tokens that one step of the engine produced together.
 func (d *Decode) Tokens(n int) {
-	if d == nil || d.inf == nil {
-		return
+	if n == 0 {
+		n = -1 // in a Tick it would mean 1
 	}
-	if n < 1 || n > maxTokensStep {
-		d.inf.t.metrics.fault(d.inf.ctx, semconv.GenAIFaultCount, errStep)
-		return
-	}
-	at := d.inf.now()
-	for range n {
-		d.clock.tickAt(at, Output)
-	}
+	d.Tick(Tick{Tokens: n})
 }
 
 // TokenAt stamps a token that was generated at t; a zero time, or one in the
 // future, means now.
-func (d *Decode) TokenAt(t time.Time) {
+func (d *Decode) TokenAt(t time.Time) { d.Tick(Tick{At: t}) }
+
+// A Tick says what one step of the engine generated, for [Decode.Tick]. The zero
+// value is what [Decode.Token] stamps.
+type Tick struct {
+	// Tokens is how many tokens the step generated, for example by speculation;
+	// zero means 1. The gaps between them are 0.
+	Tokens int
+	// Choice numbers the answer that they belong to, from 0 to 127, where the
+	// request asks for several. All answers share one decode phase: the time to
+	// first token is that of whichever comes first, count and timeline hold the
+	// tokens of all as they came, and gaps, stalls and the time per output token
+	// are those between tokens of the same answer.
+	Choice int
+	// Reasoning says that they are no part of the answer that the user sees.
+	// They count for the time to first token. Once some were told apart, the
+	// first of the others fixes genai.first_visible_ms.
+	Reasoning bool
+	// At is when they were generated; a zero time, or one in the future, means
+	// now. One before arrival is dropped and counted.
+	At time.Time
+}
+
+// Tick stamps the tokens of one step.
+func (d *Decode) Tick(t Tick) {
 	if d == nil || d.inf == nil {
 		return
 	}
-	at := sinceArrival(t, d.inf.base, d.inf.after)
-	if at < 0 {
-		d.inf.t.metrics.fault(d.inf.ctx, semconv.GenAIFaultTime, errTokenTime)
+	n := t.Tokens
+	if n == 0 {
+		n = 1
+	}
+	at := sinceArrival(t.At, d.inf.base, d.inf.after)
+	m := d.inf.t.metrics
+	switch {
+	case n < 1 || n > maxTokensStep:
+		m.fault(d.inf.ctx, semconv.GenAIFaultCount, errStep)
+		return
+	case t.Choice < 0 || t.Choice >= maxChoices:
+		m.fault(d.inf.ctx, semconv.GenAIFaultCount, errChoice)
+		return
+	case at < 0:
+		m.fault(d.inf.ctx, semconv.GenAIFaultTime, errTokenTime)
 		return
 	}
-	d.clock.tickAt(at, Output)
+	kind := Visible
+	if t.Reasoning {
+		kind = Output
+	}
+	for range n {
+		d.clock.stamp(at<<packBits | int64(t.Choice)<<kindBits | int64(kind))
+		if d.events > 0 {
+			d.tokenEvent(at)
+		}
+	}
 }
 
 var prefillToDecode = trace.WithAttributes(semconv.GenAIPhase("prefill->decode"))
@@ -120,14 +172,13 @@ func (d *Decode) collect(inf *Inference) *clockStats {
 	if !ok || stats.ticks == 0 {
 		return nil
 	}
-	all := &inf.tokens
-	if all.count == 0 || stats.first < all.first {
-		all.first = stats.first
+	if inf.tokens.count == 0 || stats.first < inf.tokens.first {
 		d.holdsFirst = !inf.tickedBefore(stats.first)
 	}
-	all.count += stats.ticks
-	all.last = max(all.last, stats.last)
+	d.before = inf.tokens.count
+	inf.tokens.add(stats)
 	_, d.afterPrefill = firstStart(inf.intervals, partPrefill)
+	d.afterPrefill = d.afterPrefill || inf.reported.hasPrefill()
 	return stats
 }
 
@@ -148,13 +199,12 @@ func (inf *Inference) tickedBefore(at int64) bool {
 // describe writes the events of the phase and appends what its clock saw. The
 // events go last, so that the SDK's limit, which drops the oldest, keeps them.
 func (d *Decode) describe(attrs []attribute.KeyValue, stats *clockStats) []attribute.KeyValue {
-	when := func(ns int64) time.Time { return d.inf.base.Add(time.Duration(ns) - d.inf.after) }
 	if d.afterPrefill {
-		d.span.AddEvent(semconv.EventPhaseTransition, trace.WithTimestamp(when(d.start)),
+		d.span.AddEvent(semconv.EventPhaseTransition, trace.WithTimestamp(d.inf.when(d.start)),
 			prefillToDecode)
 	}
 	if d.holdsFirst {
-		d.span.AddEvent(semconv.EventFirstToken, trace.WithTimestamp(when(stats.first)),
+		d.span.AddEvent(semconv.EventFirstToken, trace.WithTimestamp(d.inf.when(stats.first)),
 			trace.WithAttributes(semconv.LLMTTFTMs(ms(stats.first))))
 	}
 	attrs = append(attrs, semconv.GenAITokenCount(stats.ticks))

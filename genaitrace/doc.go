@@ -19,7 +19,7 @@
 //	}
 //
 // [Tracer.StartInference] is for the process that runs the model. Its phases
-// (preprocess, queue, tokenize, schedule, prefill, decode, postprocess) are
+// (preprocess, queue, load, tokenize, schedule, prefill, decode, postprocess) are
 // children of its span whatever span their context carries, and forward passes
 // and kernels ([Phase.StartForward], [Phase.StartKernel]) those of their phase.
 // [Tracer.StartCall] is for whoever calls a model, [Tracer.StartGateway] for the
@@ -40,6 +40,11 @@
 // [ContextWith] says once what is true of all spans below: tenant, conversation,
 // prompt version. [WithProfileLabels] splits a CPU profile by phase.
 //
+// Phases that only the engine saw come from its own account, after the fact
+// ([Inference.RecordPhases], [Call.RecordPhases]). [Inference.Preempt] keeps apart
+// what an engine does that puts requests aside, [Tracer.StartBatch] records
+// requests that run together.
+//
 // # The times
 //
 // Each time has one definition, is measured by the process that writes it, and
@@ -50,14 +55,17 @@
 //	queue wait        StartQueue → its end                           llm.queue_wait_ms
 //	prefill           StartPrefill → its end                         ai.prefill.duration_ms
 //	TTFT              arrival → first generated output               llm.ttft_ms
-//	  its parts       queue, tokenize, schedule, prefill, emit and   genai.ttft.*_ms
-//	                  what no phase covers; they sum up to it
+//	  its parts       queue, load, tokenize, schedule, prefill,      genai.ttft.*_ms
+//	                  emit, preempted and what no phase covers;
+//	                  they sum up to it
 //	from the start    first prefill starts → first output            ai.first_token.duration_ms
 //	last token        arrival → last generated output                genai.last_token_ms
 //	first chunk       request sent → first data event                gen_ai.response.time_to_first_chunk
 //	                  (at a gateway from its arrival)                ai.response.delay_ms
-//	first visible     arrival → first answer text                    genai.first_visible_ms
-//	per output token  (last token − first token) / (tokens − 1)      gen_ai.server.time_per_output_token
+//	first visible     arrival → first answer text, where reasoning   genai.first_visible_ms
+//	                  was told apart from it
+//	per output token  (last token − first token) / (tokens − 1),     gen_ai.server.time_per_output_token
+//	                  of each answer where there are several
 //
 // House keys are float64 milliseconds, metrics are seconds, and inside all is
 // integer nanoseconds of the monotonic clock. A chunk is not a token: nothing
@@ -65,7 +73,9 @@
 //
 // A token costs one reading of the clock and no event. When its phase ends, the
 // times of all tokens go into one attribute of at most 2,000 characters, which
-// [DecodeTimeline] reads.
+// [DecodeTimeline] reads, and pauses that are long for their stream become events
+// ([WithStallThreshold]). [WithTokenEvents] asks for an event a token all the same.
+// Without it no span of this package has more than 100 events.
 //
 // # What it never does
 //

@@ -42,21 +42,20 @@ type Inference struct {
 	finish     []string
 	responseID string
 	response   string
-	stopped    bool
+	stops      stopNotes
 	labels     *phaseLabels         // of the phase that labelled a goroutine last
 	facts      []attribute.KeyValue // written at the end
 	passes     int                  // spans of forward passes and kernels
 	dropped    int                  // those that were too many
-	firstPhase [5]Phase             // the usual phases need no allocation of their own
+	seen       partSet              // phases that were observed
+	reported   *reportedPhases      // nil where nothing was
+	preempted  *preemptions         // nil where it never was
+	batches    []*Batch             // that it joined
+	batchLinks int
+	firstPhase [5]Phase // the usual phases need no allocation of their own
 	openSpace  [4]*Phase
 	ranSpace   [8]interval
 	phases     int
-}
-
-// tokenStats sums up the token clocks of all decode phases.
-type tokenStats struct {
-	count       int
-	first, last int64 // since arrival; valid where count > 0
 }
 
 // StartInference starts the span of one request in the engine
@@ -153,48 +152,6 @@ func (inf *Inference) SetResponse(id, model string) {
 	}
 }
 
-// EarlyStop records that generation stops before its natural end, as an event
-// on the decode span where one is open. Only the first call counts. Where Fail
-// or EndErr ends the inference with a cancelled context or a passed deadline, that
-// records itself.
-func (inf *Inference) EarlyStop(reason semconv.GenAIEarlyStopReasonAttr) {
-	if inf == nil || inf.t == nil {
-		return
-	}
-	inf.mu.Lock()
-	defer inf.mu.Unlock()
-	if !inf.ended {
-		inf.earlyStop(reason)
-	}
-}
-
-// stopOn records the early stop that an outcome is. inf.mu is held.
-func (inf *Inference) stopOn(how outcome) {
-	switch how {
-	case cancelled:
-		inf.earlyStop(semconv.GenAIEarlyStopReasonDisconnect)
-	case timedOut:
-		inf.earlyStop(semconv.GenAIEarlyStopReasonTimeout)
-	case succeeded, failed:
-	}
-}
-
-func (inf *Inference) earlyStop(reason semconv.GenAIEarlyStopReasonAttr) {
-	if inf.stopped {
-		return
-	}
-	inf.stopped = true
-	span := inf.span
-	for _, p := range inf.open {
-		if p.decode != nil {
-			span = p.span
-		}
-	}
-	if span.IsRecording() {
-		span.AddEvent(semconv.EventEarlyStop, trace.WithAttributes(semconv.GenAIEarlyStopReason(reason)))
-	}
-}
-
 // End ends the inference well. Phases that are still open end with it.
 func (inf *Inference) End() { inf.end(nil, 0, time.Time{}) }
 
@@ -258,7 +215,7 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 	}
 	inf.ended = true
 	inf.stopOn(how)
-	open := inf.stillOpen()
+	open, batches := inf.stillOpen(), inf.batches
 	inf.mu.Unlock()
 
 	for _, p := range open {
@@ -268,8 +225,12 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 	if !sane {
 		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
 	}
+	inf.resume(duration)
+	for _, b := range batches {
+		b.leave(inf, inf.when(duration))
+	}
 	if inf.span.IsRecording() {
-		inf.describe(how, errType, err)
+		inf.describe(how, errType, err, duration)
 	}
 	endSpan(inf.span, at)
 	inf.record(how, errType, duration)
@@ -308,20 +269,29 @@ func sinceArrival(t, base time.Time, after time.Duration) int64 {
 // now is nanoseconds since arrival.
 func (inf *Inference) now() int64 { return int64(time.Since(inf.base) + inf.after) }
 
+// when is a time since arrival.
+func (inf *Inference) when(ns int64) time.Time { return inf.base.Add(time.Duration(ns) - inf.after) }
+
+// ran notes when a part ran. inf.mu is held, or the inference has ended.
+func (inf *Inference) ran(p part, start, end int64) {
+	if len(inf.intervals) < maxPhases {
+		inf.intervals = append(inf.intervals, interval{p, start, end})
+	}
+}
+
 // describe writes everything that is known only at the end, in one call.
-func (inf *Inference) describe(how outcome, errType string, err error) {
+func (inf *Inference) describe(how outcome, errType string, err error, end int64) {
 	attrs := append(make([]attribute.KeyValue, 0, 16+len(inf.facts)), inf.facts...)
 	if inf.dropped > 0 {
 		attrs = append(attrs, semconv.GenAISpanDroppedCount(inf.dropped))
 	}
+	reported := inf.place(end)
 	if inf.tokens.count > 0 {
-		attrs = append(attrs, semconv.LLMTTFTMs(ms(inf.tokens.first)), semconv.GenAILastTokenMs(ms(inf.tokens.last)))
-		p := partitionTTFT(inf.intervals, inf.tokens.first)
-		attrs = p.appendTo(attrs)
-		if start, ok := firstStart(inf.intervals, partPrefill); ok && start <= inf.tokens.first {
-			attrs = append(attrs, semconv.AIFirstTokenDurationMs(ms(inf.tokens.first-start)))
-		}
+		attrs = inf.appendTokens(attrs, reported.intervals())
 	}
+	attrs = reported.appendTo(attrs)
+	reported.draw(inf.ctx, inf.t, inf.usage.prompt(), inf.when)
+	attrs = inf.preempted.appendTo(attrs, inf.span, inf.when)
 	if inf.responseID != "" {
 		attrs = append(attrs, genaiconv.ResponseID(inf.responseID))
 	}
@@ -340,6 +310,26 @@ func (inf *Inference) describe(how outcome, errType string, err error) {
 	}
 	inf.span.SetAttributes(inf.t.words.Rewrite(attrs)...)
 	setStatus(inf.span, how, err)
+}
+
+// appendTokens appends the times of the first and the last token, and where the
+// time to the first went.
+func (inf *Inference) appendTokens(attrs []attribute.KeyValue, reported []interval) []attribute.KeyValue {
+	first := inf.tokens.first
+	attrs = append(attrs, semconv.LLMTTFTMs(ms(first)), semconv.GenAILastTokenMs(ms(inf.tokens.last)))
+	if at, ok := inf.tokens.firstAnswer(); ok {
+		attrs = append(attrs, semconv.GenAIFirstVisibleMs(ms(at)))
+	}
+	p := partitionTTFT(inf.intervals, reported, first)
+	attrs = p.appendTo(attrs)
+	start, ok := firstStart(inf.intervals, partPrefill)
+	if !ok {
+		start, ok = firstStart(reported, partPrefill)
+	}
+	if ok && start <= first {
+		attrs = append(attrs, semconv.AIFirstTokenDurationMs(ms(first-start)))
+	}
+	return attrs
 }
 
 // firstStart is when the first phase of a kind started. intervals are in the
@@ -373,8 +363,7 @@ func (inf *Inference) record(how outcome, errType string, duration int64) {
 		return
 	}
 	m.serverTTFT.Record(inf.ctx, seconds(inf.tokens.first), plain...)
-	if inf.tokens.count > 1 {
-		perToken := seconds(inf.tokens.last-inf.tokens.first) / float64(inf.tokens.count-1)
+	if perToken, ok := inf.tokens.perToken(); ok {
 		m.serverPerToken.Record(inf.ctx, perToken, plain...)
 	}
 }

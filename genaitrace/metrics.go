@@ -26,6 +26,8 @@ type metrics struct {
 	clientFirstChunk metric.Float64Histogram
 	clientPerChunk   metric.Float64Histogram
 	ttft             metric.Float64Histogram
+	stalls           metric.Int64Counter
+	batchSize        metric.Int64Histogram
 	faults           metric.Int64Counter
 	tokens           metric.Int64Histogram // of Legacy alone, else nil
 	words            semconv.Vocabulary
@@ -62,6 +64,8 @@ func newMetrics(m metric.Meter, words semconv.Vocabulary) *metrics {
 		s.clientPerChunk = instrument(genaiconv.NewClientInferenceTimePerOutputChunk(m))
 	}
 	s.ttft = instrument(semconv.NewGenAITimeToFirstToken(m))
+	s.stalls = instrument(semconv.NewGenAITokenStalls(m))
+	s.batchSize = instrument(semconv.NewGenAIBatchSize(m))
 	s.faults = instrument(semconv.NewGenAITelemetryFaults(m))
 	return s
 }
@@ -76,7 +80,7 @@ func instrument[T any, I interface{ Inst() T }](i I, err error) T {
 
 // serverEnabled reports whether any metric of an inference would be recorded.
 func (s *metrics) serverEnabled(ctx context.Context) bool {
-	return s.serverDuration.Enabled(ctx) || s.serverTTFT.Enabled(ctx) || s.serverPerToken.Enabled(ctx)
+	return s.serverDuration.Enabled(ctx) || s.serverTTFT.Enabled(ctx) || s.serverPerToken.Enabled(ctx) || s.stalls.Enabled(ctx)
 }
 
 func (s *metrics) callEnabled(ctx context.Context) bool {
@@ -164,6 +168,19 @@ func (s *metrics) recordTokens(ctx context.Context, d dimensions, u usage) {
 		if part.known {
 			opts := append(s.with(d), metric.WithAttributes(genaiconv.TokenType(part.kind))) //nolint:staticcheck // the older name is what Legacy is for
 			s.tokens.Record(ctx, int64(part.n), opts...)
+		}
+	}
+}
+
+// addStalls counts pauses in the process that runs the model.
+func (s *metrics) addStalls(ctx context.Context, req *Request, n int) {
+	if n == 0 {
+		return
+	}
+	d := dimensions{operation: string(req.Operation), provider: string(req.Provider), model: req.Model}
+	for _, o := range s.with(d) {
+		if o, ok := o.(metric.AddOption); ok {
+			s.stalls.Add(ctx, int64(n), o)
 		}
 	}
 }

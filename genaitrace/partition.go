@@ -17,15 +17,26 @@ const (
 	partSchedule
 	partPrefill
 	partEmit
+	partLoad
+	partPreempted
 	partCount // also the mark of phases that are no part of it
+	partDecode
 )
 
+// A partSet is a set of parts.
+type partSet uint16
+
+func (s partSet) has(p part) bool     { return s&(1<<p) != 0 }
+func (s partSet) with(p part) partSet { return s | 1<<p }
+
 var partKeys = [partCount]attribute.Key{
-	partQueue:    semconv.GenAITTFTQueueMsKey,
-	partTokenize: semconv.GenAITTFTTokenizeMsKey,
-	partSchedule: semconv.GenAITTFTScheduleMsKey,
-	partPrefill:  semconv.GenAITTFTPrefillMsKey,
-	partEmit:     semconv.GenAITTFTEmitMsKey,
+	partQueue:     semconv.GenAITTFTQueueMsKey,
+	partTokenize:  semconv.GenAITTFTTokenizeMsKey,
+	partSchedule:  semconv.GenAITTFTScheduleMsKey,
+	partPrefill:   semconv.GenAITTFTPrefillMsKey,
+	partEmit:      semconv.GenAITTFTEmitMsKey,
+	partLoad:      semconv.GenAITTFTLoadMsKey,
+	partPreempted: semconv.GenAITTFTPreemptedMsKey,
 }
 
 // An interval is when a part ran, in nanoseconds since arrival.
@@ -43,15 +54,23 @@ type partition struct {
 
 // partitionTTFT splits [0, ttft] among intervals: each is clipped to it, and
 // where two overlap the later start wins, or the later in the slice where both
-// start together. Emit runs from the end of the last prefill that started before
-// the first output to that output. The parts and the rest sum up to ttft exactly.
-func partitionTTFT(intervals []interval, ttft int64) partition {
+// start together; but what was observed wins over what was only reported. Emit
+// runs from the end of the last observed prefill that started before the first
+// output to that output. The parts and the rest sum up to ttft exactly.
+func partitionTTFT(seen, reported []interval, ttft int64) partition {
 	var p partition
 	prefillEnd := int64(-1)
 	var space [12]interval // without allocation for the usual number of phases
 	clipped := space[:0]
-	for _, iv := range intervals {
-		if iv.part >= partEmit {
+	for _, iv := range reported {
+		if iv.part < partCount {
+			p.known[iv.part] = true
+			clipped = append(clipped, iv)
+		}
+	}
+	observed := len(clipped) // from here on
+	for _, iv := range seen {
+		if iv.part >= partCount {
 			continue
 		}
 		p.known[iv.part] = true
@@ -78,7 +97,10 @@ func partitionTTFT(intervals []interval, ttft int64) partition {
 		from, to := cuts[i-1], cuts[i]
 		owner := -1
 		for j, iv := range clipped {
-			if iv.start <= from && to <= iv.end && (owner < 0 || iv.start >= clipped[owner].start) {
+			if iv.start > from || to > iv.end {
+				continue
+			}
+			if owner < 0 || owner < observed && j >= observed || iv.start >= clipped[owner].start {
 				owner = j
 			}
 		}
@@ -91,17 +113,17 @@ func partitionTTFT(intervals []interval, ttft int64) partition {
 	return p
 }
 
-// appendTo appends the parts that were observed. Without any, the rest would
+// appendTo appends the parts that are known. Without any, the rest would
 // say nothing that llm.ttft_ms does not.
 func (p *partition) appendTo(attrs []attribute.KeyValue) []attribute.KeyValue {
-	observed := false
+	some := false
 	for i, known := range p.known {
 		if known {
-			observed = true
+			some = true
 			attrs = append(attrs, partKeys[i].Float64(ms(p.parts[i])))
 		}
 	}
-	if observed {
+	if some {
 		attrs = append(attrs, semconv.GenAITTFTUnattributedMs(ms(p.unattributed)))
 	}
 	return attrs

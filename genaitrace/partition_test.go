@@ -41,15 +41,47 @@ func TestPartitionTTFT(t *testing.T) {
 		"phases that are no part":      {[]interval{{partCount, 0, 1000}}, all(0, 0, 0, 0, 0, 1000)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := partitionTTFT(tt.intervals, ttft)
+			got := partitionTTFT(tt.intervals, nil, ttft)
 			got.known = [partCount]bool{}
 			assert.Equal(t, tt.want, got)
 		})
 	}
 }
 
+func TestWhatWasReportedTakesWhatNothingObservedCovers(t *testing.T) {
+	const ttft = 1000
+	for name, tt := range map[string]struct {
+		seen, reported []interval
+		want           map[part]int64 // without what is 0
+		rest           int64
+	}{
+		"reported alone":                    {nil, []interval{{partQueue, 100, 300}, {partLoad, 300, 400}, {partPrefill, 400, 1000}}, map[part]int64{partQueue: 200, partLoad: 100, partPrefill: 600}, 100},
+		"no emission follows from it":       {nil, []interval{{partPrefill, 0, 600}}, map[part]int64{partPrefill: 600}, 400},
+		"its emission is reported too":      {nil, []interval{{partPrefill, 0, 600}, {partEmit, 600, 1000}}, map[part]int64{partPrefill: 600, partEmit: 400}, 0},
+		"observed wins where it starts":     {[]interval{{partTokenize, 0, 500}}, []interval{{partQueue, 300, 600}}, map[part]int64{partTokenize: 500, partQueue: 100}, 400},
+		"observed wins where both start":    {[]interval{{partTokenize, 300, 500}}, []interval{{partQueue, 300, 600}}, map[part]int64{partTokenize: 200, partQueue: 100}, 700},
+		"observed emission wins":            {[]interval{{partPrefill, 0, 500}}, []interval{{partQueue, 400, 700}}, map[part]int64{partPrefill: 500, partEmit: 500}, 0},
+		"of two reported the later":         {nil, []interval{{partQueue, 0, 500}, {partTokenize, 200, 300}}, map[part]int64{partQueue: 400, partTokenize: 100}, 500},
+		"put aside":                         {[]interval{{partPrefill, 0, 200}, {partPreempted, 200, 700}, {partPrefill, 700, 900}}, nil, map[part]int64{partPrefill: 400, partPreempted: 500, partEmit: 100}, 0},
+		"put aside, and queued for a while": {[]interval{{partPreempted, 200, 700}, {partQueue, 300, 400}}, nil, map[part]int64{partPreempted: 400, partQueue: 100}, 500},
+		"decode is no part":                 {[]interval{{partDecode, 0, 1000}}, []interval{{partDecode, 0, 1000}}, map[part]int64{}, 1000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := partitionTTFT(tt.seen, tt.reported, ttft)
+			parts := map[part]int64{}
+			for i, ns := range got.parts {
+				if ns > 0 {
+					parts[part(i)] = ns
+				}
+			}
+			assert.Equal(t, tt.want, parts)
+			assert.Equal(t, tt.rest, got.unattributed)
+		})
+	}
+}
+
 func TestPartitionTTFTKnowsWhatWasObserved(t *testing.T) {
-	known := func(intervals ...interval) [partCount]bool { return partitionTTFT(intervals, 1000).known }
+	known := func(intervals ...interval) [partCount]bool { return partitionTTFT(intervals, nil, 1000).known }
 	assert.Equal(t, [partCount]bool{}, known())
 	assert.Equal(t, [partCount]bool{}, known(interval{partCount, 0, 10}))
 	assert.Equal(t, [partCount]bool{partQueue: true}, known(interval{partQueue, 0, 0}))
@@ -60,27 +92,23 @@ func TestPartitionTTFTKnowsWhatWasObserved(t *testing.T) {
 // owners is the definition of the partition, read literally: who owns each
 // nanosecond. ok is false where two phases that started together overlap, of
 // which the definition does not say who wins.
-func owners(intervals []interval, ttft int64) (want partition, ok bool) {
+func owners(seen, reported []interval, ttft int64) (want partition, ok bool) {
 	prefillEnd := int64(-1)
-	for _, iv := range intervals {
+	for _, iv := range seen {
 		if iv.part == partPrefill && iv.start <= ttft {
 			prefillEnd = max(prefillEnd, iv.end)
 		}
 	}
 	if prefillEnd >= 0 {
-		intervals = append(intervals[:len(intervals):len(intervals)], interval{partEmit, prefillEnd, ttft})
+		seen = append(seen[:len(seen):len(seen)], interval{partEmit, prefillEnd, ttft})
 	}
 	for ns := range ttft {
-		var owner *interval
-		for i := range intervals {
-			iv := &intervals[i]
-			switch {
-			case iv.part == partCount || ns < iv.start || ns >= iv.end:
-			case owner != nil && owner.start == iv.start && owner.part != iv.part:
-				return want, false
-			case owner == nil || iv.start > owner.start:
-				owner = iv
-			}
+		owner, ok := ownerOf(ns, seen)
+		if ok && owner == nil {
+			owner, ok = ownerOf(ns, reported)
+		}
+		if !ok {
+			return want, false
 		}
 		if owner == nil {
 			want.unattributed++
@@ -91,17 +119,36 @@ func owners(intervals []interval, ttft int64) (want partition, ok bool) {
 	return want, true
 }
 
+func ownerOf(ns int64, intervals []interval) (owner *interval, ok bool) {
+	for i := range intervals {
+		iv := &intervals[i]
+		switch {
+		case iv.part >= partCount || ns < iv.start || ns >= iv.end:
+		case owner != nil && owner.start == iv.start && owner.part != iv.part:
+			return nil, false
+		case owner == nil || iv.start > owner.start:
+			owner = iv
+		}
+	}
+	return owner, true
+}
+
 func TestPartitionTTFTAgreesWithItsDefinitionNanosecondByNanosecond(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	compared := 0
-	for range 5000 {
-		ttft := rng.Int64N(200)
-		intervals := make([]interval, rng.IntN(8))
+	some := func(n int) []interval {
+		intervals := make([]interval, rng.IntN(n))
 		for i := range intervals {
 			start := rng.Int64N(220)
-			intervals[i] = interval{[]part{partQueue, partTokenize, partSchedule, partPrefill, partCount}[rng.IntN(5)], start, start + rng.Int64N(150)}
+			kinds := []part{partQueue, partLoad, partTokenize, partSchedule, partPrefill, partPreempted, partCount, partDecode}
+			intervals[i] = interval{kinds[rng.IntN(len(kinds))], start, start + rng.Int64N(150)}
 		}
-		got := partitionTTFT(intervals, ttft)
+		return intervals
+	}
+	for range 5000 {
+		ttft := rng.Int64N(200)
+		intervals, reported := some(8), some(4)
+		got := partitionTTFT(intervals, reported, ttft)
 		sum := got.unattributed
 		for _, ns := range got.parts {
 			sum += ns
@@ -110,7 +157,7 @@ func TestPartitionTTFTAgreesWithItsDefinitionNanosecondByNanosecond(t *testing.T
 		require.Equal(t, ttft, sum, "parts of %v", intervals)
 		require.GreaterOrEqual(t, got.unattributed, int64(0), "%v of %d", intervals, ttft)
 
-		want, ok := owners(intervals, ttft)
+		want, ok := owners(intervals, reported, ttft)
 		if !ok {
 			continue
 		}
@@ -133,7 +180,7 @@ func TestPartsInMillisecondsSumUpToTheTTFTExactly(t *testing.T) {
 			intervals[i] = interval{part(rng.IntN(int(partEmit))), start, start + rng.Int64N(ttft+1)}
 		}
 		sum := int64(0)
-		p := partitionTTFT(intervals, ttft)
+		p := partitionTTFT(intervals, nil, ttft)
 		for _, kv := range p.appendTo(nil) {
 			sum += int64(math.Round(kv.Value.AsFloat64() * 1e6))
 		}
@@ -143,9 +190,9 @@ func TestPartsInMillisecondsSumUpToTheTTFTExactly(t *testing.T) {
 }
 
 func TestPartitionWithoutAnyPartWritesNothing(t *testing.T) {
-	p := partitionTTFT(nil, 1000)
+	p := partitionTTFT(nil, nil, 1000)
 	assert.Empty(t, p.appendTo(nil))
-	p = partitionTTFT([]interval{{partQueue, 0, 250_000}}, 1_000_000)
+	p = partitionTTFT([]interval{{partQueue, 0, 250_000}}, nil, 1_000_000)
 	assert.Equal(t, []attribute.KeyValue{semconv.GenAITTFTQueueMs(0.25), semconv.GenAITTFTUnattributedMs(0.75)}, p.appendTo(nil))
 }
 

@@ -46,16 +46,23 @@ func newPhaseKind(name string, role semconv.GenAISpanRoleAttr, part part, durati
 
 var (
 	queuePhase       = newPhaseKind(semconv.SpanQueueWait, semconv.GenAISpanRoleQueue, partQueue, semconv.LLMQueueWaitMsKey)
+	loadPhase        = newPhaseKind(semconv.SpanModelLoad, semconv.GenAISpanRoleLoad, partLoad, semconv.AILoadDurationMsKey)
 	tokenizePhase    = newPhaseKind(semconv.SpanTokenizerEncode, semconv.GenAISpanRoleTokenize, partTokenize, "")
 	schedulePhase    = newPhaseKind(semconv.SpanSchedulerDispatch, semconv.GenAISpanRoleSchedule, partSchedule, "")
 	prefillPhase     = newPhaseKind(semconv.SpanInferencePrefill, semconv.GenAISpanRolePrefill, partPrefill, semconv.AIPrefillDurationMsKey)
-	decodePhase      = newPhaseKind(semconv.SpanInferenceDecode, semconv.GenAISpanRoleDecode, partCount, semconv.AIDecodeDurationMsKey)
+	decodePhase      = newPhaseKind(semconv.SpanInferenceDecode, semconv.GenAISpanRoleDecode, partDecode, semconv.AIDecodeDurationMsKey)
 	postprocessPhase = newPhaseKind(semconv.SpanInferencePostprocess, semconv.GenAISpanRolePostprocess, partCount, "")
 )
 
 // StartQueue starts the wait for the scheduler (queue.wait).
 func (inf *Inference) StartQueue(ctx context.Context) (context.Context, *Phase) {
 	return inf.startPhase(ctx, &queuePhase, Phase{}, nil)
+}
+
+// StartLoad starts bringing the model into memory (model.load), where a request
+// came before it was there.
+func (inf *Inference) StartLoad(ctx context.Context) (context.Context, *Phase) {
+	return inf.startPhase(ctx, &loadPhase, Phase{}, nil)
 }
 
 // StartTokenize starts the tokenizer's work (tokenizer.encode).
@@ -92,10 +99,13 @@ func (inf *Inference) StartDecode(ctx context.Context) (context.Context, *Decode
 		return ctx, nil
 	}
 	d := &Decode{}
-	d.clock.start(inf.base, inf.after)
+	d.clock.start(inf.base, inf.after, inf.t.stalls)
 	ctx, p := inf.startPhase(ctx, &decodePhase, Phase{decode: d}, &d.Phase)
 	if p == nil {
 		return ctx, nil
+	}
+	if p.span.IsRecording() {
+		d.events = inf.t.tokenEvents
 	}
 	return ctx, d
 }
@@ -145,6 +155,10 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 	init.inf, init.span, init.kind, init.start = inf, span, kind, start
 	*p = init
 	inf.open = append(inf.open, p)
+	inf.seen = inf.seen.with(kind.part)
+	if kind.resumes() {
+		inf.resume(start)
+	}
 	return p.label(ctx), p
 }
 
@@ -222,8 +236,8 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	if i := slices.Index(inf.open, p); i >= 0 {
 		inf.open = slices.Delete(inf.open, i, i+1)
 	}
-	if sane && p.kind.part != partCount && len(inf.intervals) < maxPhases {
-		inf.intervals = append(inf.intervals, interval{p.kind.part, p.start, end})
+	if sane && p.kind.part != partCount {
+		inf.ran(p.kind.part, p.start, end)
 	}
 	var stats *clockStats
 	if p.decode != nil {
@@ -231,8 +245,15 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	}
 	inf.mu.Unlock()
 
+	m := inf.t.metrics
 	if !sane {
-		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
+		m.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	}
+	var stalls int
+	var longest []pause
+	if stats != nil && (p.span.IsRecording() || m.stalls.Enabled(inf.ctx)) {
+		stalls, longest = stats.stalls(inf.t.stalls)
+		m.addStalls(inf.ctx, &inf.req, stalls)
 	}
 	if p.span.IsRecording() {
 		size := 2 + len(p.facts)
@@ -247,6 +268,7 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 		}
 		if stats != nil {
 			attrs = p.decode.describe(attrs, stats)
+			attrs = p.decode.appendStalls(attrs, stalls, longest)
 		}
 		if errType != "" {
 			attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))

@@ -11,25 +11,7 @@ import (
 	"time"
 )
 
-// A packed timeline holds the times of a stream's ticks (tokens on a host,
-// chunks at a caller) in one string attribute of at most 2,000 characters,
-// because backends cut longer values. Format, before base64 (standard
-// alphabet, no padding):
-//
-//	byte     1                     version of the format
-//	uvarint  ticks                 how many ticks the stream had
-//	uvarint  stride                how many ticks one code covers
-//	codes    ceil((ticks-1)/stride)  one for each group of stride ticks
-//
-// A code is the time from the last tick of the group before to the last tick
-// of this one. The first tick has no code: its time is an attribute of its
-// own. The last group may be smaller than stride.
-//
-//	0        under 10 µs; what it leaves out is added to the next gap
-//	1…254    logarithmic steps from 10 µs to 40 s, each right within 3 %
-//	255      40 s or more: a uvarint of microseconds follows
-//
-// A string that was cut decodes up to the cut.
+// The packed timeline; [Timeline] describes its format.
 const (
 	timelineVersion  = 1
 	timelineMaxChars = 2000
@@ -150,8 +132,30 @@ func packTimeline(packed []byte, times []int64, ticks, stride int, count func(ga
 	return packed
 }
 
-// A Timeline is what [DecodeTimeline] reads from genai.token.timeline or
-// genai.chunk.timeline.
+// A Timeline holds the times of a stream's ticks: tokens on a host, chunks at a
+// caller. [DecodeTimeline] reads it from genai.token.timeline or
+// genai.chunk.timeline, one string of at most 2,000 characters, because backends
+// cut longer values.
+//
+// The string is base64 (standard alphabet, no padding) of
+//
+//	byte     1                       version of the format
+//	uvarint  ticks                   how many ticks the stream had
+//	uvarint  stride                  how many ticks one code covers
+//	codes    ceil((ticks-1)/stride)  one for each group of stride ticks
+//
+// where a uvarint is that of [encoding/binary.PutUvarint]. A code is the time from
+// the last tick of the group before to the last tick of this one. The first tick
+// has no code: its time is an attribute of its own (llm.ttft_ms, or that of the
+// first chunk). The last group may be smaller than stride.
+//
+//	0      under 10 µs; what it leaves out is added to the next gap
+//	1–254  code i stands for the harmonic mean of 10 µs × r^(i-1) and 10 µs × r^i,
+//	       where r = 4,000,000^(1/254), each end rounded to a nanosecond: right
+//	       within 3 %
+//	255    40 s or more: a uvarint of microseconds follows
+//
+// A string that was cut decodes up to the cut.
 type Timeline struct {
 	// Ticks counts the tokens (or chunks) of the stream, the first included.
 	Ticks int

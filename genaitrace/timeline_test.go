@@ -69,6 +69,15 @@ func TestACodeStandsForATimeThatHasThisCode(t *testing.T) {
 	assert.Equal(t, uint8(codeEscape), gapCode(math.MaxInt64))
 }
 
+// Whoever reads a timeline without this package has the documentation alone.
+func TestACodeStandsForWhatTheDocumentationSays(t *testing.T) {
+	ratio := math.Pow(4e6, 1.0/254)
+	for i := 1; i <= 254; i++ {
+		low, high := math.Round(1e4*math.Pow(ratio, float64(i-1))), math.Round(1e4*math.Pow(ratio, float64(i)))
+		require.InDelta(t, 2*low*high/(low+high), float64(codeValue[i]), 1, "code %d", i)
+	}
+}
+
 // Constants of the format: what is written today must be readable for ever.
 func TestTheFormatOfATimelineIsFixed(t *testing.T) {
 	times := timesOf([]time.Duration{
@@ -92,7 +101,7 @@ func TestATimelineOfAnyLengthFitsAndKeepsFirstAndLastTick(t *testing.T) {
 			var s clockStats
 			const gap = 20_000_123
 			for i := range tt.ticks {
-				s.fold([]int64{int64(i)*gap<<2 | int64(Output)})
+				s.fold([]int64{int64(i)*gap<<packBits | int64(Output)})
 			}
 			line := mustDecode(t, s.settle())
 			assert.Equal(t, tt.ticks, line.Ticks)
@@ -258,6 +267,14 @@ func FuzzDecodeTimeline(f *testing.F) {
 		times := timesOf(randomGaps(rng, n))
 		f.Add(encodeTimeline(times, len(times), 1, nil))
 	}
+	for _, stride := range []int{2, 1024} { // a long stream: only some ticks
+		times := timesOf(randomGaps(rng, 40))
+		f.Add(encodeTimeline(times, 40*stride+1, stride, nil))
+	}
+	long := encodeTimeline(timesOf(randomGaps(rng, 1480)), 1481, 1, nil)
+	f.Add(long)
+	f.Add(long[:len(long)/2]) // cut by a backend
+	f.Add("AQgBAQABgP7/gLSJE/+AyM60DQ")
 	f.Add("")
 	f.Add("AQgBAQ==")
 	f.Fuzz(func(t *testing.T, packed string) {

@@ -37,6 +37,9 @@ type Tracer struct {
 
 	profileLabels bool
 	stepEvents    int // of a phase
+	stalls        stallRule
+	// tokenEvents is how many tokens of a decode phase get an event each.
+	tokenEvents int
 }
 
 type config struct {
@@ -45,6 +48,8 @@ type config struct {
 	vocabulary     semconv.Vocabulary
 	chosen         bool // by option
 	profileLabels  bool
+	stalls         stallRule
+	tokenEvents    int
 	err            error // what was wrong with the options
 
 	stepEvents int
@@ -101,6 +106,7 @@ func New(opts ...Option) *Tracer {
 
 		profileLabels: c.profileLabels,
 		stepEvents:    c.stepEvents,
+		stalls:        c.stalls, tokenEvents: c.tokenEvents,
 	}
 }
 

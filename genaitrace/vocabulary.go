@@ -51,7 +51,7 @@ func Validate(opts ...Option) error {
 
 // configure applies the options, and the environment where they say nothing.
 func configure(opts []Option) (config, error) {
-	c := config{}
+	c := config{stalls: defaultStalls}
 	for _, o := range opts {
 		if o != nil {
 			c = o.apply(c)
