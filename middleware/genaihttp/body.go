@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"sync"
@@ -27,8 +26,7 @@ type body struct {
 	io.ReadCloser
 	attempt
 
-	ctx    context.Context //nolint:containedctx // its end is an end of the stream
-	status int
+	ctx context.Context //nolint:containedctx // its end is an end of the stream
 
 	mu       sync.Mutex
 	ended    bool
@@ -50,15 +48,12 @@ func attach(ctx context.Context, resp *http.Response, a attempt) {
 		}
 		return
 	}
-	b := &body{ReadCloser: resp.Body, ctx: ctx, attempt: a, status: resp.StatusCode}
-	switch mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); {
-	case isEventStream(resp.Header) && resp.StatusCode >= http.StatusBadRequest:
-		b.stream = wire.NewErrorStream(a.call)
-	case isEventStream(resp.Header):
-		b.stream = wire.NewStream(a.call)
-	case mediaType == "application/json" && !isEncoded(resp.Header):
-		b.document = true
+	b := &body{ReadCloser: resp.Body, ctx: ctx, attempt: a}
+	b.exchange.Response, b.exchange.Status = resp.Header, resp.StatusCode
+	if b.exchange.Streamed() {
+		b.stream = wire.NewStream(a.call, b.exchange)
 	}
+	b.document = b.exchange.Document()
 	resp.Body = b
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,13 +147,13 @@ func (b *body) end(why error) {
 		b.endDocument(why, terminal)
 	}
 	b.kept = nil
-	if b.status >= http.StatusBadRequest {
-		b.call.SetErrorType(strconv.Itoa(b.status)) // unless the body said more
+	if b.exchange.Status >= http.StatusBadRequest {
+		b.call.SetErrorType(strconv.Itoa(b.exchange.Status)) // unless the body said more
 	}
 	switch {
 	case b.own:
 		b.call.End()
-	case b.status >= http.StatusMultipleChoices: // a redirect or a failure: another attempt may follow
+	case b.exchange.Status >= http.StatusMultipleChoices: // a redirect or a failure: another attempt may follow
 		b.call.Release()
 	}
 }
@@ -184,10 +179,10 @@ func (b *body) terminal(why error) semconv.GenAIStreamTerminalAttr {
 // waiting for its io.EOF is how JSON decoders behave, not an abandonment.
 func (b *body) endDocument(why error, terminal semconv.GenAIStreamTerminalAttr) {
 	if b.document {
-		wire.ReadBody(b.call, b.kept, b.status)
+		wire.ReadBody(b.call, b.exchange, b.kept)
 	}
 	switch {
-	case b.status >= http.StatusBadRequest: // a failure already
+	case b.exchange.Status >= http.StatusBadRequest: // a failure already
 	case errors.Is(why, io.EOF), errors.Is(why, errClosed):
 	case terminal != "":
 		b.call.SetTerminal(terminal)

@@ -18,6 +18,7 @@ import (
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/internal/deadline"
+	"github.com/genaitrace/otelgenai/middleware/wire"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -66,12 +67,12 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 	arrived := time.Now()
 	ctx, options, nested := h.parent(outer)
-	operation, _ := modelCall(outer)
+	endpoint, _ := h.config.modelCall(outer)
 	known := route(outer)
 	ctx, call := h.tracer.StartGateway(ctx, genaitrace.GatewayRequest{
 		Name:       spanName(outer, known),
 		Arrived:    arrived,
-		Operation:  operation,
+		Operation:  endpoint.Operation,
 		Attributes: serverAttributes(outer, known),
 		Options:    options,
 	})
@@ -82,7 +83,9 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	rw := &writer{ResponseWriter: w, ctx: ctx, call: call}
+	rw := &writer{ResponseWriter: w, ctx: ctx, call: call, exchange: wire.Exchange{
+		Path: outer.URL.Path, Request: outer.Header, Dialect: endpoint.Dialect,
+	}}
 	defer func() {
 		panicked := recover()
 		handBack(outer, r)

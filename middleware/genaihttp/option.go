@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/middleware/wire"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
@@ -26,6 +27,7 @@ type config struct {
 	public        bool
 	trusted       map[string]bool
 	provider      genaiconv.ProviderNameAttr
+	endpoints     []wire.Endpoint
 	filter        func(*http.Request) bool
 }
 
@@ -37,7 +39,7 @@ type optionFunc func(config) config
 func (f optionFunc) apply(c config) config { return f(c) }
 
 func newConfig(opts []Option) config {
-	c := config{propagators: propagation.New(), provider: genaiconv.ProviderNameOpenAI}
+	c := config{propagators: propagation.New()}
 	for _, o := range opts {
 		if o != nil {
 			c = o.apply(c)
@@ -130,8 +132,20 @@ func WithTrustedHosts(hosts ...string) Option {
 	})
 }
 
-// WithProvider sets gen_ai.provider.name of the transport's spans. Default:
-// openai, which by the conventions also stands for servers that speak its API.
+// WithEndpoint adds a path under which models are called, or says how the answers
+// of a known one are read: an endpoint of the same path comes first. Default: the
+// paths of OpenAI and of the servers that speak its API, Anthropic, Gemini, Bedrock,
+// Ollama, llama.cpp, Text Generation Inference, SGLang, Triton and KServe.
+func WithEndpoint(e wire.Endpoint) Option {
+	return optionFunc(func(c config) config {
+		c.endpoints = append(c.endpoints[:len(c.endpoints):len(c.endpoints)], e)
+		return c
+	})
+}
+
+// WithProvider sets gen_ai.provider.name of the transport's spans. Default: what
+// the path tells, such as anthropic for /v1/messages; openai by the conventions
+// also stands for servers that speak its API.
 func WithProvider(name genaiconv.ProviderNameAttr) Option {
 	return optionFunc(func(c config) config {
 		if name != "" {

@@ -26,16 +26,15 @@ type requestBody struct {
 	aheadErr error  // what ended reading ahead, to be told after it
 
 	mu     sync.Mutex // the transport may still read when the answer is there
-	reader wire.RequestReader
+	reader *wire.RequestReader
 }
 
-// readBody puts a requestBody in the place of the request's body; nil where there
-// is none.
-func readBody(req *http.Request) *requestBody {
+// readBody puts a requestBody in the place of the request's body, if it has one.
+func readBody(req *http.Request, reader *wire.RequestReader) *requestBody {
+	b := &requestBody{ReadCloser: req.Body, reader: reader}
 	if req.Body == nil || req.Body == http.NoBody {
-		return nil
+		return b
 	}
-	b := &requestBody{ReadCloser: req.Body}
 	if req.GetBody != nil {
 		b.readAhead(req.ContentLength)
 	}
@@ -77,9 +76,6 @@ func (b *requestBody) Read(p []byte) (int, error) {
 
 // facts is what was read so far, and whether the answer will tell its usage.
 func (b *requestBody) facts() (facts genaitrace.Request, usage bool) {
-	if b == nil {
-		return genaitrace.Request{}, true
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.reader.Request(), b.reader.ExpectsUsage()

@@ -4,32 +4,15 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+	"github.com/genaitrace/otelgenai/middleware/wire"
 )
 
-// operations are the endings of paths that call a model. Paths differ before
-// them: "/v1", "/openai/deployments/x", nothing.
-var operations = []struct {
-	suffix    string
-	operation genaiconv.OperationNameAttr
-}{
-	{"/chat/completions", genaiconv.OperationNameChat},
-	{"/completions", genaiconv.OperationNameTextCompletion},
-	{"/embeddings", genaiconv.OperationNameEmbeddings},
-}
-
-// modelCall says what a request asks a model for, if it does.
-func modelCall(r *http.Request) (genaiconv.OperationNameAttr, bool) {
+// modelCall is the endpoint of a request that asks a model for something.
+func (c *config) modelCall(r *http.Request) (wire.Endpoint, bool) {
 	if r.Method != http.MethodPost {
-		return "", false
+		return wire.Endpoint{}, false
 	}
-	path := "/" + strings.TrimPrefix(r.URL.Path, "/")
-	for _, o := range operations {
-		if strings.HasSuffix(path, o.suffix) {
-			return o.operation, true
-		}
-	}
-	return "", false
+	return wire.FindEndpoint(r.URL.Path, c.endpoints...)
 }
 
 // knownRoutes can be named before a mux has matched: they are the paths
@@ -38,10 +21,18 @@ var knownRoutes = map[string]bool{
 	"/v1/chat/completions": true,
 	"/v1/completions":      true,
 	"/v1/embeddings":       true,
+	"/v1/responses":        true,
+	"/v1/messages":         true,
 	"/v1/models":           true,
 	"/chat/completions":    true,
 	"/completions":         true,
+	"/completion":          true,
 	"/embeddings":          true,
+	"/generate":            true,
+	"/generate_stream":     true,
+	"/api/chat":            true,
+	"/api/generate":        true,
+	"/api/embed":           true,
 }
 
 // route is the low-cardinality form of the path: the pattern that a ServeMux

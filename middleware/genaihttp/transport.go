@@ -11,6 +11,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/deadline"
+	"github.com/genaitrace/otelgenai/middleware/wire"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -21,9 +22,10 @@ type transport struct {
 }
 
 // NewTransport wraps a RoundTripper for the client of a model server: each
-// model call (POST to …/chat/completions, …/completions or …/embeddings) gets a
-// CLIENT span ("chat {model}") that ends with the response's body, and metrics.
-// The stream is read as it passes to the caller. Where the request's context
+// model call (POST to a path such as …/chat/completions, …/v1/messages or
+// …/api/chat; see [WithEndpoint]) gets a CLIENT span ("chat {model}") that ends
+// with the response's body, and metrics. The stream is read as it passes to the
+// caller, in whichever dialect of [wire.Dialect] it is. Where the request's context
 // belongs to a running [genaitrace.Call], that call is fed and no second span
 // is made. Every request carries the trace context on; other requests get
 // nothing else.
@@ -47,22 +49,25 @@ func NewTransport(base http.RoundTripper, opts ...Option) http.RoundTripper {
 
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	operation, ok := modelCall(req)
+	endpoint, ok := t.config.modelCall(req)
 	if !ok {
 		return t.send(outgoing(ctx, req), false)
 	}
 	out := outgoing(ctx, req)
-	body := readBody(out)
+	body := readBody(out, wire.NewRequestReader(req.URL.Path, t.config.endpoints...))
 	facts, usage := body.facts()
 	facts.ServerAddress, facts.ServerPort = splitHost(req.URL.Host)
 	if facts.ServerPort == 0 {
 		facts.ServerPort = defaultPort(req.URL.Scheme)
 	}
-	a := attempt{call: genaitrace.CallFromContext(ctx), body: body}
+	a := attempt{
+		call: genaitrace.CallFromContext(ctx), body: body,
+		exchange: wire.Exchange{Path: req.URL.Path, Request: req.Header, Dialect: endpoint.Dialect},
+	}
 	if a.number = a.call.Watch(); a.number > 0 {
 		a.call.SetRequest(facts)
 	} else {
-		facts.Operation, facts.Provider = operation, t.config.provider
+		facts.Operation, facts.Provider = endpoint.Operation, cmp.Or(t.config.provider, endpoint.Provider)
 		ctx, a.call = t.tracer.StartCall(ctx, facts)
 		a.number, a.own = a.call.Watch(), true
 		out = out.WithContext(ctx)
@@ -79,6 +84,8 @@ type attempt struct {
 	number int
 	own    bool // the transport started the call and ends it
 	body   *requestBody
+
+	exchange wire.Exchange
 }
 
 // try makes the request and attaches the attempt to its response.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"net"
 	"net/http"
 	"strconv"
@@ -21,7 +20,8 @@ type writer struct {
 
 	ctx      context.Context //nolint:containedctx // the request's
 	call     *genaitrace.Call
-	status   int          // 0 until the header is out
+	status   int // 0 until the header is out
+	exchange wire.Exchange
 	stream   *wire.Stream // nil where the response is not a stream of events
 	written  int64        // bytes of the body
 	unsent   int          // of them, since the last flush
@@ -44,8 +44,9 @@ func (w *writer) headerWritten(status int) {
 		return
 	}
 	w.status = status
-	if isEventStream(w.Header()) {
-		w.stream = wire.NewHeldStream(w.call)
+	w.exchange.Response = w.Header()
+	if w.exchange.Streamed() {
+		w.stream = wire.NewHeldStream(w.call, w.exchange)
 	}
 }
 
@@ -92,21 +93,6 @@ func (w *writer) gone() bool { return errors.Is(w.ctx.Err(), context.Canceled) }
 func (w *writer) complete() bool {
 	length, err := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64)
 	return err == nil && length == w.written
-}
-
-// isEventStream reports whether a body is server-sent events that can be read:
-// a content encoding hides them.
-func isEventStream(h http.Header) bool {
-	if isEncoded(h) {
-		return false
-	}
-	mediaType, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	return mediaType == "text/event-stream"
-}
-
-func isEncoded(h http.Header) bool {
-	e := h.Get("Content-Encoding")
-	return e != "" && e != "identity"
 }
 
 // CloseNotify is what some frameworks call without looking whether it is there:

@@ -28,7 +28,7 @@ func BenchmarkFraming(b *testing.B) {
 	}
 	run := func(b *testing.B, call *genaitrace.Call, events [][]byte) {
 		b.ReportAllocs()
-		s := wire.NewStream(call)
+		s := wire.NewStream(call, wire.Exchange{})
 		for b.Loop() {
 			for _, e := range events {
 				s.Push(e)

@@ -28,7 +28,7 @@ data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"promp
 data: [DONE]
 
 `)
-	stream := wire.NewStream(call)
+	stream := wire.NewStream(call, wire.Exchange{})
 	p := make([]byte, 64)
 	for {
 		n, err := body.Read(p)
@@ -60,7 +60,7 @@ data: [DONE]
 
 // What a request asks for, from the first bytes of its body.
 func ExampleReadRequest() {
-	r := wire.ReadRequest([]byte(`{"model":"qwen2.5-7b-instruct","stream":true,"messages":[{"role":"user","content":"cut he`))
+	r := wire.ReadRequest("/v1/chat/completions", []byte(`{"model":"qwen2.5-7b-instruct","stream":true,"messages":[{"role":"user","content":"cut he`))
 	fmt.Println(r.Model, r.Stream)
 
 	// Output:

@@ -14,7 +14,7 @@ import (
 // seed adds the recorded streams to the corpus of testdata/fuzz.
 func seed(f *testing.F, add func(stream []byte)) {
 	f.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "genaihttp", "testdata", "fixtures", "*.sse"))
+	files, err := filepath.Glob(filepath.Join("testdata", "fixtures", "*.sse"))
 	require.NoError(f, err)
 	for _, file := range files {
 		stream, err := os.ReadFile(file)
@@ -49,17 +49,18 @@ func FuzzChatEvent(f *testing.F) {
 		}
 	})
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		var fast, slow chat
-		fast.event(first)
-		slow.event(first)
-		slow.shape = shape{}
-		kind, ok := fast.event(second)
-		slowKind, slowOK := slow.event(second)
-		require.Equal(t, slowKind, kind)
-		require.Equal(t, slowOK, ok)
-		require.Equal(t, told(&slow), told(&fast))
-		require.LessOrEqual(t, len(fast.finish), maxChoices)
-		require.LessOrEqual(t, len(fast.shape.prefix)+len(fast.shape.suffix), maxShape)
+		for _, d := range dialects {
+			fast, slow := newAnswer(d), newAnswer(d)
+			fast.read(Event{Data: first})
+			slow.read(Event{Data: first})
+			slow.shape = shape{}
+			kind, ok := fast.read(Event{Data: second})
+			slowKind, slowOK := slow.read(Event{Data: second})
+			require.Equal(t, slowKind, kind)
+			require.Equal(t, slowOK, ok)
+			require.Equal(t, told(slow), told(fast))
+			require.LessOrEqual(t, len(fast.finish), maxChoices)
+		}
 	})
 }
 
@@ -67,7 +68,7 @@ func FuzzChatEvent(f *testing.F) {
 func FuzzReadRequest(f *testing.F) {
 	f.Add([]byte(`{"messages":[],"model":"m","stream":true,"max_tokens":5,"temperature":0.5,"top_p":1}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		r := ReadRequest(body)
+		r := ReadRequest("/v1/chat/completions", body)
 		require.LessOrEqual(t, len(r.Model), 3*len(body)) // U+FFFD for a byte
 		require.GreaterOrEqual(t, r.MaxTokens, 0)
 		for _, v := range []*float64{r.Temperature, r.TopP} {
@@ -83,10 +84,12 @@ func FuzzReadBody(f *testing.F) {
 	f.Add([]byte(`{"id":"c","model":"m","choices":[{"index":0,"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}`), 200)
 	f.Add([]byte(`{"error":{"message":"x","type":"requests","code":"rate_limit_exceeded"}}`), 429)
 	f.Fuzz(func(t *testing.T, body []byte, status int) {
-		var c chat
-		c.body(body)
-		require.LessOrEqual(t, len(c.finish), maxChoices)
-		require.LessOrEqual(t, len(c.id)+len(c.model)+len(c.errType), 3*len(body)+len(errTypeStream))
-		ReadBody(nil, body, status)
+		for _, d := range dialects {
+			a := newAnswer(d)
+			a.readDocument(body)
+			require.LessOrEqual(t, len(a.finish), maxChoices)
+			require.LessOrEqual(t, len(a.id)+len(a.model)+len(a.errType), 3*len(body))
+		}
+		ReadBody(nil, Exchange{Status: status}, body)
 	})
 }

@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 )
 
-// The functions of this file walk through JSON without building anything:
-// positions in b go in and come out, and -1 means that the text is broken. They
-// accept more than JSON in places (numbers, literals); what they are used for,
-// finding a few members, does not care. Nesting costs no stack.
+// The functions of this file walk through JSON without building anything: what
+// they hand out are slices of what they are given. They accept more than JSON in
+// places (numbers, literals); what they are used for, finding a few members, does
+// not care. Nesting costs no stack.
 
-// members calls visit with each member of the object at b[i:]; start and end
-// bound the value. It stops where the text is broken.
-func members(b []byte, i int, visit func(key []byte, start, end int)) {
-	i = space(b, i)
+// members calls visit with each member of the object that b begins with. It stops
+// where the text is broken.
+func members(b []byte, visit func(key, value []byte)) {
+	i := space(b, 0)
 	if i >= len(b) || b[i] != '{' {
 		return
 	}
@@ -33,7 +33,7 @@ func members(b []byte, i int, visit func(key []byte, start, end int)) {
 		if end < 0 {
 			return
 		}
-		visit(key, start, end)
+		visit(key, b[start:end])
 		i = space(b, end)
 		if i >= len(b) || b[i] != ',' {
 			return
@@ -42,9 +42,9 @@ func members(b []byte, i int, visit func(key []byte, start, end int)) {
 	}
 }
 
-// elements calls visit with the bounds of each element of the array at b[i:].
-func elements(b []byte, i int, visit func(start, end int)) {
-	i = space(b, i)
+// elements calls visit with each element of the array that b begins with.
+func elements(b []byte, visit func(value []byte)) {
+	i := space(b, 0)
 	if i >= len(b) || b[i] != '[' {
 		return
 	}
@@ -54,12 +54,23 @@ func elements(b []byte, i int, visit func(start, end int)) {
 		if end < 0 {
 			return
 		}
-		visit(i, end)
+		visit(b[i:end])
 		i = space(b, end)
 		if i < len(b) && b[i] == ',' {
 			i = space(b, i+1)
 		}
 	}
+}
+
+// valueIn returns the value of a member of the object that b begins with, nil
+// where there is none.
+func valueIn(b []byte, key string) (value []byte) {
+	members(b, func(k, v []byte) {
+		if string(k) == key {
+			value = v
+		}
+	})
+	return value
 }
 
 func space(b []byte, i int) int {
@@ -69,7 +80,8 @@ func space(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the position after the string that starts at b[i].
+// skipString returns the position after the string that starts at b[i], −1 where
+// it does not end.
 func skipString(b []byte, i int) int {
 	for i++; ; i++ {
 		q := bytes.IndexByte(b[i:], '"')
@@ -87,8 +99,8 @@ func skipString(b []byte, i int) int {
 	}
 }
 
-// skipValue returns the position after the member or element that starts at
-// b[i].
+// skipValue returns the position after the value that starts at b[i], −1 where it
+// does not end.
 func skipValue(b []byte, i int) int {
 	if i >= len(b) {
 		return -1
@@ -151,8 +163,8 @@ func text(value []byte) string {
 	return s
 }
 
-// count is the number that value holds, if it is a whole number.
-func count(value []byte) (n int, ok bool) {
+// wholeNumber is the number that value holds, if it is a whole one.
+func wholeNumber(value []byte) (n int, ok bool) {
 	if len(value) == 0 || len(value) > 15 {
 		return 0, false
 	}

@@ -2,34 +2,35 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 )
 
-// ReadRequest reads the facts of a request from its JSON body. A body that was
-// cut tells what stands before the cut.
-func ReadRequest(body []byte) genaitrace.Request {
-	var r RequestReader
+// ReadRequest reads the facts of a request to path from its JSON body. A body
+// that was cut tells what stands before the cut.
+func ReadRequest(path string, body []byte) genaitrace.Request {
+	r := NewRequestReader(path)
 	_, _ = r.Write(body)
 	return r.Request()
 }
 
 // A RequestReader reads the facts of a request (model, stream, token limit,
-// sampling) from its JSON body as that is written to it, split anywhere. It keeps
-// a few hundred bytes at most: messages are skipped, and nothing of a prompt is
-// kept. The zero value is ready; it is for one goroutine.
+// sampling) from its path and its JSON body, as the body is written to it, split
+// anywhere. The words of all APIs are known to it. It keeps a few hundred bytes at
+// most: messages are skipped, and nothing of a prompt is kept. It is for one
+// goroutine.
 type RequestReader struct {
-	request genaitrace.Request
-	usage   bool // asked for in a stream
-	state   requestState
-	key     string // of the member that is being read, if it is one of interest
-	kept    []byte // what is being read of a key or a value
-	tooLong bool
+	facts facts
+	state requestState
+	inner bool   // inside a member that holds settings
+	key   string // of the member that is being read, if it is one of interest
+	kept  []byte // what is being read of a key or a value
+	long  bool   // it is longer than anything of interest
 
-	depth   int  // of the value that is being skipped
-	quoted  bool // inside a string
-	escaped bool // after a backslash
+	depth    int  // of the value that is being skipped
+	elements int  // of the array that is being skipped
+	quoted   bool // inside a string
+	escaped  bool // after a backslash
 }
 
 type requestState uint8
@@ -48,13 +49,24 @@ const (
 	over // the object ended, or the text is broken
 )
 
+// NewRequestReader returns a reader for a request to path, which may name the
+// model or say that the answer is streamed. own are endpoints besides those that
+// this package knows.
+func NewRequestReader(path string, own ...Endpoint) *RequestReader {
+	return &RequestReader{facts: newFacts(path, own)}
+}
+
 // Request returns what was read so far.
-func (r *RequestReader) Request() genaitrace.Request { return r.request }
+func (r *RequestReader) Request() genaitrace.Request { return r.facts.request() }
+
+// Tools is how many tools the request offers to the model; what is not an array is
+// none.
+func (r *RequestReader) Tools() int { return r.facts.tools }
 
 // ExpectsUsage reports whether the answer will tell its token usage: a whole
-// answer does, a stream where the request asks for it
-// (stream_options.include_usage).
-func (r *RequestReader) ExpectsUsage() bool { return r.usage || !r.request.Stream }
+// answer does, OpenAI's streams where the request asks for it
+// (stream_options.include_usage), other streams as a rule.
+func (r *RequestReader) ExpectsUsage() bool { return r.facts.expectsUsage() }
 
 // Write reads what follows in the body. It never fails.
 func (r *RequestReader) Write(p []byte) (int, error) {
@@ -96,24 +108,34 @@ func (r *RequestReader) step(c byte) {
 	case r.state == wantColon && c == ':':
 		r.state = wantValue
 	case r.state == wantValue:
-		r.forget()
-		switch c {
-		case '"':
-			r.state = inText
-			r.keep([]byte{c})
-		case '{', '[':
-			r.state, r.depth = inNested, 1
-			r.keep([]byte{c})
-		case ',', '}', ']', ':':
-			r.state = over
-		default:
-			r.state = inNumber
-			r.keep([]byte{c})
-		}
+		r.begin(c)
 	case r.state == wantComma && c == ',':
 		r.state = wantKey
+	case (r.state == wantComma || r.state == wantFirstKey) && c == '}' && r.inner:
+		r.state, r.inner = wantComma, false
 	default:
 		r.state = over
+	}
+}
+
+// begin takes the first byte of a value.
+func (r *RequestReader) begin(c byte) {
+	r.forget()
+	switch c {
+	case '"':
+		r.state = inText
+		r.keep([]byte{c})
+	case '{', '[':
+		if c == '{' && !r.inner && r.key == settingsMember {
+			r.state, r.inner = wantFirstKey, true
+			return
+		}
+		r.state, r.depth, r.elements = inNested, 1, 0
+	case ',', '}', ']', ':':
+		r.state = over
+	default:
+		r.state = inNumber
+		r.keep([]byte{c})
 	}
 }
 
@@ -124,7 +146,7 @@ func (r *RequestReader) readString(p []byte) (rest []byte) {
 	if r.state == inKey {
 		r.keep(p[:end])
 		if closed {
-			r.key, r.state = keyOfInterest(r.kept), wantColon
+			r.key, r.state = r.keyOfInterest(), wantColon
 			return p[end+1:]
 		}
 		return nil
@@ -165,18 +187,9 @@ func (r *RequestReader) closingQuote(p []byte) (at int, closed bool) {
 	}
 }
 
-// skipNested passes over the rest of an object or array, and keeps it where it is
-// of interest.
+// skipNested passes over the rest of an object or array, and counts the objects
+// that are its elements.
 func (r *RequestReader) skipNested(p []byte) (rest []byte) {
-	rest = r.endOfNested(p)
-	r.keep(p[:len(p)-len(rest)])
-	if r.state == wantComma {
-		r.note()
-	}
-	return rest
-}
-
-func (r *RequestReader) endOfNested(p []byte) (rest []byte) {
 	for i := 0; i < len(p); i++ {
 		if r.quoted {
 			end, closed := r.closingQuote(p[i:])
@@ -188,9 +201,13 @@ func (r *RequestReader) endOfNested(p []byte) (rest []byte) {
 		case '"':
 			r.quoted = true
 		case '{', '[':
+			if r.depth == 1 {
+				r.elements++
+			}
 			r.depth++
 		case '}', ']':
 			if r.depth--; r.depth == 0 {
+				r.facts.noteArray(r.key, r.elements)
 				r.state = wantComma
 				return p[i+1:]
 			}
@@ -199,11 +216,11 @@ func (r *RequestReader) endOfNested(p []byte) (rest []byte) {
 	return nil
 }
 
-func (r *RequestReader) forget() { r.kept, r.tooLong = r.kept[:0], false }
+func (r *RequestReader) forget() { r.kept, r.long = r.kept[:0], false }
 
 func (r *RequestReader) keep(part []byte) {
-	if r.tooLong || len(r.kept)+len(part) > maxText {
-		r.tooLong = true
+	if r.long || len(r.kept)+len(part) > maxText {
+		r.long = true
 		return
 	}
 	if r.state == inKey || r.key != "" {
@@ -211,47 +228,21 @@ func (r *RequestReader) keep(part []byte) {
 	}
 }
 
-// keyOfInterest returns the key where it is one that note reads.
-func keyOfInterest(key []byte) string {
-	for _, k := range [...]string{"model", "stream", "max_tokens", "max_completion_tokens", "temperature", "top_p", "stream_options"} {
-		if string(key) == k {
-			return k
-		}
+// keyOfInterest returns the key that was read where somebody wants its value.
+func (r *RequestReader) keyOfInterest() string {
+	if r.long {
+		return ""
 	}
-	return ""
+	key := wanted[string(r.kept)]
+	if r.inner && (key == modelMember || key == settingsMember) {
+		return "" // something else by the same name
+	}
+	return key
 }
 
 // note takes over the value that was read.
 func (r *RequestReader) note() {
-	if r.tooLong {
-		return
+	if !r.long {
+		r.facts.note(r.key, r.kept)
 	}
-	switch r.key {
-	case "model":
-		r.request.Model = text(r.kept)
-	case "stream":
-		r.request.Stream = string(r.kept) == "true"
-	case "max_tokens", "max_completion_tokens":
-		if n, ok := count(r.kept); ok && n > 0 {
-			r.request.MaxTokens = n
-		}
-	case "temperature":
-		r.request.Temperature = number(r.kept)
-	case "top_p":
-		r.request.TopP = number(r.kept)
-	case "stream_options":
-		members(r.kept, 0, func(key []byte, start, end int) {
-			if string(key) == "include_usage" {
-				r.usage = string(r.kept[start:end]) == "true"
-			}
-		})
-	}
-}
-
-// number is the number that value holds; NaN and the like are none in JSON.
-func number(value []byte) (f *float64) {
-	if json.Unmarshal(value, &f) != nil {
-		return nil
-	}
-	return f
 }

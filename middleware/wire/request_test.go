@@ -43,14 +43,14 @@ func TestReadRequestReadsTheFactsOfARequest(t *testing.T) {
 		{"not JSON", `model=m`, genaitrace.Request{}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			assert.Equal(t, tt.want, wire.ReadRequest([]byte(tt.body)))
-			var byByte wire.RequestReader
+			assert.Equal(t, tt.want, wire.ReadRequest("/v1/chat/completions", []byte(tt.body)))
+			byByte := wire.NewRequestReader("/v1/chat/completions")
 			for i := range tt.body {
 				_, _ = byByte.Write([]byte(tt.body[i : i+1]))
 			}
 			assert.Equal(t, tt.want, byByte.Request(), "one byte a write")
 			for i := range min(len(tt.body), 200) {
-				var split wire.RequestReader
+				split := wire.NewRequestReader("/v1/chat/completions")
 				_, _ = split.Write([]byte(tt.body[:i]))
 				_, _ = split.Write([]byte(tt.body[i:]))
 				assert.Equal(t, tt.want, split.Request(), "split at byte %d", i)
@@ -62,9 +62,9 @@ func TestReadRequestReadsTheFactsOfARequest(t *testing.T) {
 // A body that was cut anywhere tells less, never something else.
 func TestACutRequestTellsNothingFalse(t *testing.T) {
 	const body = `{"model":"qwen2.5","temperature":0.75,"messages":[{"role":"user","content":"a\\\"b"}],"max_tokens":512,"top_p":0.95,"stream":true}`
-	full := wire.ReadRequest([]byte(body))
+	full := wire.ReadRequest("/v1/chat/completions", []byte(body))
 	for i := range body {
-		got := wire.ReadRequest([]byte(body[:i]))
+		got := wire.ReadRequest("/v1/chat/completions", []byte(body[:i]))
 		if got.Model != "" {
 			assert.Equal(t, full.Model, got.Model, "cut at byte %d", i)
 		}

@@ -43,7 +43,7 @@ func (w *chatWriter) chunk() string {
 	}
 	switch w.rng.IntN(60) {
 	case 0:
-		return "[DONE]"
+		return w.object(`"created":1767000000`, w.choices(w.choice(0, w.content(), `null`)), `"obfuscation":`+w.text())
 	case 1:
 		return w.object(`"choices":[]`, w.usage())
 	case 2:
@@ -116,65 +116,52 @@ func TestShapesNeverChangeWhatIsRead(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		w := newChatWriter(rng)
-		var fast, slow chat
+		fast, slow := newAnswer(OpenAI), newAnswer(OpenAI)
 		var ref reference
 		for i := range 60 {
 			event := w.chunk()
-			if _, ok := fast.shape.match([]byte(event)); ok {
+			if _, ok := fast.shape.fits(Event{Data: []byte(event)}); ok {
 				matched++
 			}
-			kind, ok := fast.event([]byte(event))
+			kind, ok := fast.read(Event{Data: []byte(event)})
 			slow.shape = shape{}
-			slowKind, slowOK := slow.event([]byte(event))
+			slowKind, slowOK := slow.read(Event{Data: []byte(event)})
 			refKind, refOK := ref.event(event)
 			require.Equal(t, slowKind, kind, "seed %d, chunk %d: %s", seed, i, event)
 			require.Equal(t, slowOK, ok, "seed %d, chunk %d: %s", seed, i, event)
 			require.Equal(t, refKind, kind, "seed %d, chunk %d: %s", seed, i, event)
 			require.Equal(t, refOK, ok, "seed %d, chunk %d: %s", seed, i, event)
-			require.Equal(t, told(&slow), told(&fast), "seed %d, chunk %d: %s", seed, i, event)
-			require.Equal(t, ref.told, told(&fast), "seed %d, chunk %d: %s", seed, i, event)
+			require.Equal(t, told(slow), told(fast), "seed %d, chunk %d: %s", seed, i, event)
+			require.Equal(t, ref.told, told(fast), "seed %d, chunk %d: %s", seed, i, event)
 		}
 	}
 	assert.Greater(t, matched, 100*60/5, "chunks on the fast path")
 }
 
-// A tale is everything that a chat keeps of a stream.
+func newAnswer(d Dialect) *Answer { return &Answer{dialect: d, sure: true} }
+
+// A tale is everything that an answer keeps of a stream.
 type tale struct {
 	id, model, errType            string
-	in, out, cached               int // −1: unknown
+	usage, implied                tokens
+	times                         EngineTimes
 	finish                        [maxChoices]string
 	known, done, finished, failed bool
 }
 
-func told(c *chat) tale {
-	value := func(p *int) int {
-		if p == nil {
-			return -1
-		}
-		return *p
-	}
+func told(a *Answer) tale {
 	r := tale{
-		id: c.id, model: c.model, known: c.known, done: c.done, finished: c.finished, failed: c.failed, errType: c.errType,
-		in: value(c.usage.InputTokens), out: value(c.usage.OutputTokens), cached: value(c.usage.CachedTokens),
+		id: a.id, model: a.model, known: a.known, done: a.done, finished: a.finished, failed: a.failed, errType: a.errType,
+		usage: a.usage, implied: a.implied, times: a.times,
 	}
-	copy(r.finish[:], c.finish)
+	copy(r.finish[:], a.finish)
 	return r
 }
 
 // A reference reads chunks with encoding/json.
-type reference struct {
-	told tale
-	any  bool // some usage was told
-}
+type reference struct{ told tale }
 
 func (r *reference) event(event string) (kind genaitrace.ChunkKind, chunk bool) {
-	if !r.any {
-		r.told.in, r.told.out, r.told.cached = -1, -1, -1
-	}
-	if event == "[DONE]" {
-		r.told.done, r.told.known = true, true
-		return genaitrace.NoOutput, false
-	}
 	var doc struct {
 		ID, Model string
 		Choices   *[]struct {
@@ -184,8 +171,8 @@ func (r *reference) event(event string) (kind genaitrace.ChunkKind, chunk bool) 
 			FinishReason string `json:"finish_reason"`
 		}
 		Usage *struct {
-			In      int `json:"prompt_tokens"`
-			Out     int `json:"completion_tokens"`
+			In      *int `json:"prompt_tokens"`
+			Out     *int `json:"completion_tokens"`
 			Details *struct {
 				Cached int `json:"cached_tokens"`
 			} `json:"prompt_tokens_details"`
@@ -211,17 +198,28 @@ func (r *reference) event(event string) (kind genaitrace.ChunkKind, chunk bool) 
 			}
 		}
 	}
-	if u := doc.Usage; u != nil && (u.In+u.Out > 0 || !r.any) {
-		r.any = true
-		r.told.in, r.told.out, r.told.cached = u.In, u.Out, -1
+	if u := doc.Usage; u != nil {
+		r.told.known = true
+		later(&r.told.usage.input, u.In)
+		later(&r.told.usage.output, u.Out)
 		if u.Details != nil && u.Details.Cached > 0 {
-			r.told.cached = u.Details.Cached
+			later(&r.told.usage.cached, &u.Details.Cached)
 		}
+	}
+	if doc.Error != nil {
+		r.told.known = true
 	}
 	if doc.Error != nil && !r.told.failed {
 		r.told.failed, r.told.errType = true, doc.Error.Type
 	}
 	return kind, true
+}
+
+// later is a count that comes after another.
+func later(have *count, told *int) {
+	if told != nil && (*told != 0 || !have.known) {
+		*have = count{*told, true}
+	}
 }
 
 type delta struct {
@@ -257,8 +255,8 @@ func TestAShapeMatchesOnlyChunksOfItsKind(t *testing.T) {
 	chunk := func(content string) string {
 		return `{"choices":[{"index":0,"delta":{"content":"` + content + `"},"finish_reason":null}]}`
 	}
-	var c chat
-	_, ok := c.event([]byte(chunk("one")))
+	a := newAnswer(OpenAI)
+	_, ok := a.read(Event{Data: []byte(chunk("one"))})
 	require.True(t, ok)
 	for name, tt := range map[string]struct {
 		event string
@@ -276,14 +274,13 @@ func TestAShapeMatchesOnlyChunksOfItsKind(t *testing.T) {
 		"shorter than the two halves": {chunk("x")[:60], false},
 		"space before":                {" " + chunk("x"), false},
 	} {
-		_, ok := c.shape.match([]byte(tt.event))
+		_, ok := a.shape.fits(Event{Data: []byte(tt.event)})
 		assert.Equal(t, tt.match, ok, name)
 	}
 }
 
 func TestLongChunksAreNotLearned(t *testing.T) {
-	var c chat
-	c.event([]byte(`{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("x", maxShape) + `"}}]}`))
-	assert.Empty(t, c.shape.prefix)
-	assert.Empty(t, c.shape.suffix)
+	a := newAnswer(OpenAI)
+	a.read(Event{Data: []byte(`{"choices":[{"index":0,"delta":{"content":"` + strings.Repeat("x", maxShape) + `"}}]}`)})
+	assert.Empty(t, a.shape.parts)
 }

@@ -2,35 +2,61 @@ package wire
 
 import "bytes"
 
-// MaxEvent bounds one event of a stream, in bytes. A longer one is dropped for
-// telemetry, and counted; the caller's bytes are not touched.
-const MaxEvent = 1 << 20
-
 // sse is an incremental parser of server-sent events (WHATWG HTML, section
-// 9.2.6). It calls dispatch with the data of each event; the slice is valid
-// only during the call.
+// 9.2.6). Beyond the standard it hands on two things that servers send where
+// they fail: the field "error" of llama.cpp, and the JSON without any field that
+// Gemini breaks off with.
 type sse struct {
 	line    []byte // start of a line whose end has not come yet
 	data    []byte // data of the event so far, owned
+	name    []byte // value of its field "event"
+	bare    values // JSON that stands in no field
 	hasData bool
+	failed  bool // the event came as the field "error"
 	started bool // past the place of a byte order mark
 	skipLF  bool // the last byte was CR
 	tooLong bool // the current event is dropped
-	dropped int  // events dropped because they were too long
+	dropped int
 }
 
 var (
-	bom       = []byte("\xEF\xBB\xBF")
-	dataField = []byte("data")
+	bom         = []byte("\xEF\xBB\xBF")
+	dataField   = []byte("data")
+	eventField  = []byte("event")
+	errorField  = []byte("error")
+	lineFeed    = []byte("\n")
+	eventEnd    = []byte("\n\n")
+	eventPrefix = []byte("event: ")
+	dataPrefix  = []byte("data:")
 )
 
-// between reports whether the parser stands between two events.
-func (s *sse) between() bool {
-	return s.started && !s.skipLF && !s.hasData && !s.tooLong && len(s.line) == 0
+// maxEventName bounds the name of an event, in bytes; a longer one is none.
+const maxEventName = 128
+
+// only returns the event that p is, if it is exactly one of the usual form:
+// optional name, one line of data, blank line. It does not look for line ends
+// inside, which no shape has.
+func (s *sse) only(p []byte) (e Event, ok bool) {
+	if !s.started || s.skipLF || s.hasData || s.tooLong || len(s.line)+len(s.name) > 0 || s.bare.open() {
+		return Event{}, false
+	}
+	if bytes.HasPrefix(p, eventPrefix) {
+		p = p[len(eventPrefix):]
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			return Event{}, false
+		}
+		e.Name, p = p[:end], p[end+1:]
+	}
+	if !bytes.HasPrefix(p, dataPrefix) || !bytes.HasSuffix(p, eventEnd) {
+		return Event{}, false
+	}
+	e.Data = withoutSpace(p[len(dataPrefix) : len(p)-len(eventEnd)])
+	return e, true
 }
 
 // push parses what follows in the stream.
-func (s *sse) push(p []byte, dispatch func(data []byte)) {
+func (s *sse) push(p []byte, dispatch func(Event)) {
 	// pending points into p: the data line of an event whose end may stand in
 	// the same p, which is how servers write. It is copied only if not.
 	var pending []byte
@@ -74,11 +100,12 @@ func (s *sse) push(p []byte, dispatch func(data []byte)) {
 			case s.tooLong:
 				s.dropped++
 			case inPlace:
-				dispatch(pending)
+				dispatch(Event{Name: s.name, Data: pending, Failed: s.failed})
 			case s.hasData:
-				dispatch(s.data)
+				dispatch(Event{Name: s.name, Data: s.data, Failed: s.failed})
 			}
-			s.data, s.hasData, s.tooLong, inPlace = s.data[:0], false, false, false
+			s.data, s.name = s.data[:0], s.name[:0]
+			s.hasData, s.failed, s.tooLong, inPlace = false, false, false, false
 		case data:
 			if whole && !s.hasData && !inPlace {
 				pending, inPlace = value, true
@@ -89,6 +116,14 @@ func (s *sse) push(p []byte, dispatch func(data []byte)) {
 				inPlace = false
 			}
 			s.append(value)
+		case name:
+			if s.name = s.name[:0]; len(value) <= maxEventName {
+				s.name = append(s.name, value...)
+			}
+		case bare:
+			if !inPlace && !s.hasData {
+				s.pushBare(value, dispatch)
+			}
 		case ignored:
 		}
 		s.line = s.line[:0]
@@ -104,6 +139,8 @@ const (
 	ignored fieldKind = iota
 	blank
 	data
+	name
+	bare
 )
 
 // field reads one whole line.
@@ -115,21 +152,68 @@ func (s *sse) field(line []byte) ([]byte, fieldKind) {
 	if len(line) == 0 {
 		return nil, blank
 	}
-	if !bytes.HasPrefix(line, dataField) {
-		return nil, ignored // comment, event, id, retry or unknown
+	if value, ok := valueOf(line, dataField); ok {
+		s.bare.reset()
+		return value, data
 	}
-	value := line[len(dataField):]
+	if value, ok := valueOf(line, eventField); ok {
+		s.bare.reset()
+		return value, name
+	}
+	if value, ok := valueOf(line, errorField); ok && len(value) > 0 && value[0] == '{' {
+		s.failed = true
+		return value, data
+	}
+	if s.bare.open() || startsObject(line) {
+		return line, bare
+	}
+	return nil, ignored // comment, id, retry or unknown
+}
+
+// valueOf is the value of the field in line, where it has that name.
+func valueOf(line, field []byte) (value []byte, ok bool) {
+	if !bytes.HasPrefix(line, field) {
+		return nil, false
+	}
+	value = line[len(field):]
 	switch {
 	case len(value) == 0:
-		return nil, data
+		return nil, true
 	case value[0] != ':':
-		return nil, ignored
+		return nil, false
 	}
-	value = value[1:]
+	return withoutSpace(value[1:]), true
+}
+
+func withoutSpace(value []byte) []byte {
 	if len(value) > 0 && value[0] == ' ' {
-		value = value[1:]
+		return value[1:]
 	}
-	return value, data
+	return value
+}
+
+// startsObject reports whether a line begins an object, or an array of some.
+func startsObject(line []byte) bool {
+	for _, c := range line {
+		switch c {
+		case '{':
+			return true
+		case ' ', '\t', '[', ',':
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// pushBare parses a line that is no field.
+func (s *sse) pushBare(line []byte, dispatch func(Event)) {
+	bare := func(e Event) {
+		e.bare = true
+		dispatch(e)
+	}
+	s.bare.push(line, bare)
+	s.bare.push(lineFeed, bare)
 }
 
 // keep holds on to the start of a line.
@@ -159,19 +243,30 @@ func (s *sse) append(value []byte) {
 	s.hasData = true
 }
 
-// finish returns the data of an event that the end of the stream left without
-// its blank line. The standard drops it; whether it is complete is the
-// dialect's to say.
-func (s *sse) finish() ([]byte, bool) {
+// finish reads what the end of the stream left without its line end, and returns
+// the event that it left without its blank line. The standard drops that one;
+// whether it is complete is the dialect's to say.
+func (s *sse) finish(dispatch func(Event)) (rest Event, ok bool) {
 	if len(s.line) > 0 {
-		if value, kind := s.field(s.line); kind == data {
+		switch value, kind := s.field(s.line); kind {
+		case data:
 			s.append(value)
+		case bare:
+			s.pushBare(value, dispatch)
+		case ignored, blank, name:
 		}
 		s.line = nil
 	}
 	if s.tooLong {
 		s.dropped++
-		return nil, false
+		return Event{}, false
 	}
-	return s.data, s.hasData
+	if s.hasData {
+		return Event{Name: s.name, Data: s.data, Failed: s.failed}, true
+	}
+	rest, ok = s.bare.finish(dispatch)
+	rest.bare = true
+	return rest, ok
 }
+
+func (s *sse) unread() int { return s.dropped + s.bare.dropped }

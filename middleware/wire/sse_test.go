@@ -59,20 +59,21 @@ func TestEventsAreFramedAsTheStandardSays(t *testing.T) {
 // takes them for heartbeats.
 func frame(s *sse, pieces ...[]byte) (events []string, rest string) {
 	for _, p := range pieces {
-		s.push(p, func(data []byte) {
-			if len(data) > 0 {
-				events = append(events, string(data))
+		s.push(p, func(e Event) {
+			if len(e.Data) > 0 && !e.bare {
+				events = append(events, string(e.Data))
 			}
 		})
 	}
-	if data, ok := s.finish(); ok {
-		rest = string(data)
+	if e, ok := s.finish(func(Event) {}); ok && !e.bare {
+		rest = string(e.Data)
 	}
 	return events, rest
 }
 
 // frameSlowly is section 9.2.6 of the standard, written for the whole stream at
-// once and to be compared with its text.
+// once and to be compared with its text. It takes the field "error" for data, where
+// that holds JSON.
 func frameSlowly(stream string) (events []string, rest string) {
 	stream = strings.TrimPrefix(stream, "\ufeff")
 	stream = strings.ReplaceAll(stream, "\r\n", "\n")
@@ -96,7 +97,7 @@ func frameSlowly(stream string) (events []string, rest string) {
 // dataOf is what a line appends to the data buffer.
 func dataOf(line string) string {
 	field, value, _ := strings.Cut(line, ":")
-	if field != "data" {
+	if field != "data" && (field != "error" || !strings.HasPrefix(strings.TrimPrefix(value, " "), "{")) {
 		return ""
 	}
 	return strings.TrimPrefix(value, " ") + "\n"
@@ -151,7 +152,7 @@ func TestFramingIsLinearAndBounded(t *testing.T) {
 				start := time.Now()
 				for len(stream) > 0 {
 					n := min(piece, len(stream))
-					s.push(stream[:n], func([]byte) {})
+					s.push(stream[:n], func(Event) {})
 					stream = stream[n:]
 				}
 				assert.Less(t, time.Since(start), 3*time.Second)

@@ -3,29 +3,53 @@ package wire
 import (
 	"errors"
 	"io"
+	"net/http"
+	"strings"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
-// A Stream observes the body of one streamed response for a call. Push and End
-// are for one goroutine.
+// MaxEvent bounds one event of a stream, in bytes. A longer one is dropped for
+// telemetry, and counted; the caller's bytes are not touched.
+const MaxEvent = 1 << 20
+
+// A Stream observes the body of one streamed answer for a call. Push and End are
+// for one goroutine.
 type Stream struct {
 	call    *genaitrace.Call
-	sse     sse
-	chat    chat
+	framer  framer // nil until the first byte tells which
+	answer  Answer
+	headers http.Header
+	event   func(Event)
 	ended   bool
-	event   func([]byte)
 	mute    bool // the events are no output
 	held    bool // chunks wait for Sent
 	waiting []genaitrace.ChunkKind
 }
 
-// NewStream returns an observer that reports to call.
-func NewStream(call *genaitrace.Call) *Stream {
-	s := &Stream{call: call}
-	s.event = func(data []byte) {
-		if kind, ok := s.chat.event(data); ok {
+// A framer splits a stream into events. What it hands on is valid only during the
+// call of dispatch.
+type framer interface {
+	// only returns the event that p is, if p may be exactly one; a cheap look that
+	// may take several for one.
+	only(p []byte) (Event, bool)
+	// push parses what follows in the stream.
+	push(p []byte, dispatch func(Event))
+	// finish returns an event that the end of the stream left incomplete.
+	finish(dispatch func(Event)) (Event, bool)
+	// unread is how many events were dropped.
+	unread() int
+}
+
+// NewStream returns an observer that reports to call. The events of an answer
+// that failed (x.Status) tell what failed, and are no chunks of the answer, which
+// another attempt may bring.
+func NewStream(call *genaitrace.Call, x Exchange) *Stream {
+	s := &Stream{call: call, headers: x.Response, mute: x.Status >= http.StatusBadRequest, framer: newFramer(x.framing())}
+	s.answer.dialect, s.answer.sure = x.likely()
+	s.event = func(e Event) {
+		if kind, ok := s.answer.read(e); ok {
 			s.stamp(kind)
 		}
 	}
@@ -35,18 +59,24 @@ func NewStream(call *genaitrace.Call) *Stream {
 // NewHeldStream returns an observer for the side that writes a stream through a
 // buffer: what is pushed has not left yet, so its chunks are stamped when
 // [Stream.Sent] says that it has.
-func NewHeldStream(call *genaitrace.Call) *Stream {
-	s := NewStream(call)
+func NewHeldStream(call *genaitrace.Call, x Exchange) *Stream {
+	s := NewStream(call, x)
 	s.held = true
 	return s
 }
 
-// NewErrorStream returns an observer of the events of a failure: they tell what
-// failed, and are no chunks of the answer, which another attempt may bring.
-func NewErrorStream(call *genaitrace.Call) *Stream {
-	s := NewStream(call)
-	s.mute = true
-	return s
+func newFramer(f framing) framer {
+	switch f {
+	case jsonLines:
+		return &ndjson{}
+	case jsonValues:
+		return &values{}
+	case awsMessages:
+		return &eventStream{}
+	case unknown:
+		return nil
+	}
+	return &sse{}
 }
 
 // maxWaiting bounds the chunks of a writer that never flushes.
@@ -80,30 +110,51 @@ func (s *Stream) Push(p []byte) {
 	if s.ended {
 		return
 	}
-	if kind, ok := s.common(p); ok {
-		s.stamp(kind)
-		return
+	if s.framer == nil {
+		if p = s.sniff(p); s.framer == nil {
+			return
+		}
 	}
-	s.sse.push(p, s.event)
+	// Nearly every read of a stream holds one whole event, of the shape of the one
+	// before.
+	if e, ok := s.framer.only(p); ok && !s.answer.done {
+		if kinds, ok := s.answer.shape.fits(e); ok {
+			s.stamp(kinds.chunk())
+			return
+		}
+	}
+	s.framer.push(p, s.event)
 }
 
-const (
-	eventStart = "data: "
-	eventEnd   = "\n\n"
-)
-
-// common recognises what nearly every read of a stream holds: one whole event,
-// of the shape of the one before.
-func (s *Stream) common(p []byte) (genaitrace.ChunkKind, bool) {
-	end := len(p) - len(eventEnd)
-	if end < len(eventStart) || string(p[:len(eventStart)]) != eventStart || string(p[end:]) != eventEnd || !s.sse.between() {
-		return 0, false
+// sniff chooses the framing by the first byte that is no line end.
+func (s *Stream) sniff(p []byte) []byte {
+	for len(p) > 0 && (p[0] == '\r' || p[0] == '\n') {
+		p = p[1:]
 	}
-	return s.chat.shape.match(p[len(eventStart):end])
+	if len(p) == 0 {
+		return nil
+	}
+	switch p[0] {
+	case '{':
+		s.framer = &ndjson{}
+	case '[':
+		s.framer = &values{}
+	case 0:
+		s.framer = &eventStream{}
+		if s.answer.dialect == nil {
+			s.answer.dialect, s.answer.sure = Bedrock, true
+		}
+	default:
+		s.framer = &sse{}
+	}
+	return p
 }
 
 // Done reports whether the stream said that it is complete: its end mark came.
-func (s *Stream) Done() bool { return s.chat.done }
+func (s *Stream) Done() bool { return s.answer.done }
+
+// EngineTimes returns what the engine told of its own durations so far.
+func (s *Stream) EngineTimes() EngineTimes { return s.answer.times }
 
 // End reports to the call what the stream told: response, usage, finish
 // reasons, how it ended. err is what ended the reading: nil or io.EOF where the
@@ -125,54 +176,65 @@ func (s *Stream) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
 		return
 	}
 	s.ended = true
-	if abandoned == "" {
-		if rest, ok := s.sse.finish(); ok && whole(rest) {
-			s.event(rest)
-		}
-	}
+	cut := s.framer != nil && s.flush(abandoned == "")
 	if abandoned != semconv.GenAIStreamTerminalClientCancelled {
 		s.Sent() // what waits leaves with the end
 	}
-	c := &s.chat
-	c.report(s.call)
-	terminal := c.terminal(clean)
+	a := &s.answer
+	a.readHeaders(s.headers)
+	a.report(s.call)
+	if a.failed {
+		s.call.SetErrorType(firstOf(a.errType, errTypeStream))
+	}
+	terminal := a.terminal(clean && (!cut || abandoned != ""))
 	incomplete := terminal == semconv.GenAIStreamTerminalTruncated || terminal == semconv.GenAIStreamTerminalEOF
 	if abandoned != "" && incomplete {
 		terminal = abandoned
 	}
 	s.call.SetTerminal(terminal)
-	if s.sse.dropped > 0 {
-		s.call.Fault(semconv.GenAIFaultParse, errTooLong)
+	if s.framer != nil && s.framer.unread() > 0 {
+		s.call.Fault(semconv.GenAIFaultParse, errUnread)
 	}
 }
 
-var errTooLong = errors.New("stream: event longer than 1 MiB not read")
-
-// report hands over what does not depend on how the stream ended.
-func (c *chat) report(call *genaitrace.Call) {
-	call.SetResponse(c.id, c.model)
-	if c.usage.CachedTokens == nil {
-		c.usage.CachedTokens = c.cacheRead
+// flush reads an event that lacks its end, if it is whole and the stream ended by
+// itself, and reports whether it is not.
+func (s *Stream) flush(ended bool) (cut bool) {
+	rest, ok := s.framer.finish(s.event)
+	if !ok {
+		return false
 	}
-	call.SetUsage(c.usage)
-	if reasons := c.reasons(); len(reasons) > 0 {
-		call.SetFinish(reasons...)
+	if !ended || !whole(rest) {
+		return true
 	}
-	if c.failed {
-		call.SetErrorType(c.errType)
-	}
+	s.event(rest)
+	return false
 }
+
+var errUnread = errors.New("stream: event longer than 1 MiB, or with a false checksum: not read")
 
 // ReadBody reports what a whole JSON answer tells: response, usage, finish
-// reasons, the type of an error. status is the HTTP status.
-func ReadBody(call *genaitrace.Call, body []byte, status int) {
-	var c chat
-	c.body(body)
-	c.report(call)
+// reasons, the type of an error. It returns what the engine told of its own
+// durations.
+func ReadBody(call *genaitrace.Call, x Exchange, body []byte) EngineTimes {
+	var a Answer
+	a.dialect, a.sure = x.likely()
+	a.readDocument(body)
+	a.readHeaders(x.Response)
+	a.report(call)
+	failed := x.Status >= http.StatusBadRequest
+	if exception, _, _ := strings.Cut(x.Response.Get("X-Amzn-Errortype"), ":"); failed && exception != "" {
+		a.SetError(exception)
+	}
 	switch {
-	case status >= 400:
+	case failed:
 		call.SetTerminal(semconv.GenAIStreamTerminalHTTPError)
-	case c.failed:
+	case a.failed:
+		a.errType = firstOf(a.errType, errTypeStream)
 		call.SetTerminal(semconv.GenAIStreamTerminalError)
 	}
+	if a.errType != "" {
+		call.SetErrorType(a.errType)
+	}
+	return a.times
 }

@@ -73,7 +73,7 @@ func describe(s sdktrace.ReadOnlySpan) string {
 // streams returns the bodies of the recorded streams by name.
 func streams(t testing.TB) map[string][]byte {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "genaihttp", "testdata", "fixtures", "*.sse"))
+	files, err := filepath.Glob(filepath.Join("testdata", "fixtures", "*.sse"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	all := make(map[string][]byte)
