@@ -87,7 +87,7 @@ func (a *Answer) read(e Event) (kind genaitrace.ChunkKind, chunk bool) {
 	if a.done {
 		return genaitrace.NoOutput, false
 	}
-	if kinds, ok := a.shape.fits(e); ok {
+	if kinds, ok := a.shape.fits(e.Name, e.Data); ok && !e.Failed {
 		return kinds.chunk(), true
 	}
 	e.Data = bytes.TrimSpace(e.Data)
@@ -153,7 +153,8 @@ func (a *Answer) readDocument(b []byte) {
 	count := 0
 	elements(b, func([]byte) { count++ })
 	elements(b, func(value []byte) {
-		if d := recognise(value); d == Gemini || d != nil && count == 1 {
+		d := recognise(value)
+		if d == Gemini || count == 1 && (d != nil || valueIn(value, "error") != nil) {
 			a.readJSON(Event{Data: value})
 		}
 	})

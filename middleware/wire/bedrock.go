@@ -100,7 +100,7 @@ func (a *Answer) readInvoked(name, encoded []byte) {
 		return
 	}
 	b := a.decoded
-	if kinds, ok := a.shape.fits(Event{Name: name, Data: b}); ok {
+	if kinds, ok := a.shape.fits(name, b); ok {
 		a.kinds, a.plain = kinds, false
 		return
 	}

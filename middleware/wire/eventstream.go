@@ -24,7 +24,7 @@ const (
 	minMessage = preludeSize + 4
 )
 
-func (*eventStream) only([]byte) (Event, bool) { return Event{}, false }
+func (*eventStream) only([]byte) (name, data []byte, ok bool) { return nil, nil, false }
 
 func (s *eventStream) push(p []byte, dispatch func(Event)) {
 	for len(p) > 0 && !s.broken {

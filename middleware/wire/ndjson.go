@@ -11,11 +11,11 @@ type ndjson struct {
 
 // only returns the line that p is, if it is one, without looking for line ends
 // inside, which no shape has.
-func (n *ndjson) only(p []byte) (e Event, ok bool) {
-	if len(n.line) > 0 || n.tooLong || !bytes.HasSuffix(p, lineFeed) {
-		return Event{}, false
+func (n *ndjson) only(p []byte) (name, data []byte, ok bool) {
+	if len(n.line) > 0 || n.tooLong || len(p) == 0 || p[len(p)-1] != '\n' {
+		return nil, nil, false
 	}
-	return Event{Data: p[:len(p)-1]}, true
+	return nil, p[:len(p)-1], true
 }
 
 func (n *ndjson) push(p []byte, dispatch func(Event)) {

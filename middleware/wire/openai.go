@@ -27,7 +27,7 @@ func (openAI) Read(a *Answer, e Event) {
 			if string(value) == `"error"` { // vLLM before 0.10
 				a.readError(b)
 			}
-		case "created", "obfuscation": // padding against the reading of lengths
+		case "obfuscation": // padding against the reading of lengths
 			a.vary(value)
 		default:
 			readExtension(a, key, value)

@@ -59,6 +59,64 @@ func TestReadRequestReadsTheFactsOfARequest(t *testing.T) {
 	}
 }
 
+func TestEachAPIHasItsOwnWordsForARequest(t *testing.T) {
+	sampling := genaitrace.Request{MaxTokens: 512, Temperature: new(0.7), TopP: new(0.9)}
+	with := func(model string, stream bool) genaitrace.Request {
+		r := sampling
+		r.Model, r.Stream = model, stream
+		return r
+	}
+	for _, tt := range []struct {
+		name, path, body string
+		want             genaitrace.Request
+		usage            bool // the answer will tell it
+		tools            int
+	}{
+		{"OpenAI", "/v1/chat/completions", `{"model":"m","stream":true,"max_completion_tokens":512,"temperature":0.7,"top_p":0.9,"tools":[{"type":"function","function":{"name":"f"}},{"type":"function"}]}`, with("m", true), false, 2},
+		{"OpenAI with usage", "/v1/chat/completions", `{"model":"m","stream":true,"stream_options":{"include_usage":true,"x":{"include_usage":false}},"max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("m", true), true, 0},
+		{"OpenAI without usage", "/v1/chat/completions", `{"model":"m","stream":true,"stream_options":{"include_usage":false},"max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("m", true), false, 0},
+		{"OpenAI not streamed", "/v1/chat/completions", `{"model":"m","max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("m", false), true, 0},
+		{"the deprecated functions", "/v1/chat/completions", `{"model":"m","functions":[{"name":"f"}],"max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("m", false), true, 1},
+		{"Azure", "/openai/deployments/d/chat/completions", `{"max_tokens":512,"temperature":0.7,"top_p":0.9,"stream":true}`, with("d", true), false, 0},
+		{"Responses", "/v1/responses", `{"model":"m","input":"secret","max_output_tokens":512,"temperature":0.7,"top_p":0.9,"stream":true,"tools":[]}`, with("m", true), true, 0},
+		{"Anthropic", "/v1/messages", `{"model":"m","max_tokens":512,"messages":[],"temperature":0.7,"top_p":0.9,"stream":true,"tools":[{"name":"f","input_schema":{"type":"object"}}]}`, with("m", true), true, 1},
+		{"Gemini", "/v1beta/models/g:streamGenerateContent", `{"contents":[{"parts":[{"text":"secret"}]}],"generationConfig":{"responseSchema":{"temperature":9},"maxOutputTokens":512,"temperature":0.7,"topP":0.9},"tools":[{"functionDeclarations":[]}]}`, with("g", true), true, 1},
+		{"Gemini by snake", "/v1beta/models/g:generateContent", `{"generation_config":{"max_output_tokens":512,"temperature":0.7,"top_p":0.9}}`, with("g", false), true, 0},
+		{"Converse", "/model/b/converse-stream", `{"inferenceConfig":{"maxTokens":512,"temperature":0.7,"topP":0.9},"toolConfig":{"toolChoice":{"auto":{}},"tools":[{"toolSpec":{}},{"toolSpec":{}}]}}`, with("b", true), true, 2},
+		{"Claude on Bedrock", "/model/b/invoke-with-response-stream", `{"anthropic_version":"bedrock-2023-05-31","max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("b", true), true, 0},
+		{"Titan", "/model/b/invoke", `{"inputText":"secret","textGenerationConfig":{"maxTokenCount":512,"temperature":0.7,"topP":0.9}}`, with("b", false), true, 0},
+		{"Llama on Bedrock", "/model/b/invoke", `{"prompt":"secret","max_gen_len":512,"temperature":0.7,"top_p":0.9}`, with("b", false), true, 0},
+		{"Ollama streams by default", "/api/chat", `{"model":"m","messages":[],"options":{"num_predict":512,"temperature":0.7,"top_p":0.9}}`, with("m", true), true, 0},
+		{"Ollama, told not to", "/api/generate", `{"model":"m","stream":false,"options":{"num_predict":512,"temperature":0.7,"top_p":0.9}}`, with("m", false), true, 0},
+		{"Ollama without a bound", "/api/chat", `{"model":"m","options":{"num_predict":-1}}`, genaitrace.Request{Model: "m", Stream: true}, true, 0},
+		{"llama.cpp", "/completion", `{"prompt":"secret","n_predict":512,"temperature":0.7,"top_p":0.9,"stream":true}`, with("", true), true, 0},
+		{"Text Generation Inference", "/generate_stream", `{"inputs":"secret","parameters":{"max_new_tokens":512,"temperature":0.7,"top_p":0.9}}`, with("", true), true, 0},
+		{"SGLang", "/generate", `{"text":"secret","sampling_params":{"max_new_tokens":512,"temperature":0.7,"top_p":0.9},"stream":true}`, with("", true), true, 0},
+		{"Triton", "/v2/models/t/generate_stream", `{"text_input":"secret","max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("t", true), false, 0},
+		{"Triton's vLLM", "/v2/models/t/generate", `{"text_input":"secret","parameters":{"stream":false,"max_tokens":512,"temperature":0.7,"top_p":0.9}}`, with("t", false), true, 0},
+		{"KServe", "/v2/models/t/infer", `{"id":"1","inputs":[{"name":"x","shape":[1],"datatype":"FP32","data":[1]}],"parameters":{"temperature":0.7}}`, genaitrace.Request{Model: "t", Temperature: new(0.7)}, true, 0},
+		{"a path that is not known", "/x", `{"model":"m","stream":true,"max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("m", true), false, 0},
+		{"settings inside of settings are none", "/x", `{"model":"m","options":{"model":"x","parameters":{"temperature":9},"stream_options":{"include_usage":true}},"max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("m", false), true, 0},
+		{"settings that are no object", "/x", `{"model":"m","options":["temperature",9],"parameters":null,"max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("m", false), true, 0},
+		{"empty settings", "/x", `{"model":"m","options":{},"parameters":{ },"max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("m", false), true, 0},
+		{"tools that are no array", "/x", `{"model":"m","tools":"auto","toolConfig":{"tools":null},"max_tokens":512,"temperature":0.7,"top_p":0.9}`, with("m", false), true, 0},
+		{"settings that are cut", "/x", `{"model":"m","options":{"temperature":0.7,"num_pre`, genaitrace.Request{Model: "m", Temperature: new(0.7)}, true, 0},
+		{"tools that are cut", "/x", `{"model":"m","tools":[{},{`, genaitrace.Request{Model: "m"}, true, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for size := 1; size <= len(tt.body)+1; size += 1 + size/4 {
+				r := wire.NewRequestReader(tt.path)
+				for _, p := range chop([]byte(tt.body), size) {
+					_, _ = r.Write(p)
+				}
+				assert.Equal(t, tt.want, r.Request(), "%d bytes a write", size)
+				assert.Equal(t, tt.usage, r.ExpectsUsage(), "usage, %d bytes a write", size)
+				assert.Equal(t, tt.tools, r.Tools(), "tools, %d bytes a write", size)
+			}
+		})
+	}
+}
+
 // A body that was cut anywhere tells less, never something else.
 func TestACutRequestTellsNothingFalse(t *testing.T) {
 	const body = `{"model":"qwen2.5","temperature":0.75,"messages":[{"role":"user","content":"a\\\"b"}],"max_tokens":512,"top_p":0.95,"stream":true}`

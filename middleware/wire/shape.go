@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"bytes"
-	"slices"
-)
+import "slices"
 
 // A shape is the last plain event with holes: servers send the same JSON for
 // each piece of text, with little but the text changed. An event that fits the
@@ -66,14 +63,13 @@ func (s *shape) learn(e Event, holes []hole, kinds Kind) {
 // fits reports whether an event has the shape, and what it carries. Then its data
 // is one line: learned literals have no line ends, and JSON has no raw control
 // characters in its strings.
-func (s *shape) fits(e Event) (Kind, bool) {
-	if len(s.parts) == 0 || e.Failed || string(e.Name) != string(s.name) {
+func (s *shape) fits(name, b []byte) (Kind, bool) {
+	if len(s.parts) == 0 || string(name) != string(s.name) {
 		return 0, false
 	}
-	b := e.Data
 	for i := range s.parts {
 		p := &s.parts[i]
-		if !bytes.HasPrefix(b, p.literal) {
+		if len(b) < len(p.literal) || string(b[:len(p.literal)]) != string(p.literal) {
 			return 0, false
 		}
 		b = b[len(p.literal):]

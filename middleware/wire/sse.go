@@ -20,14 +20,18 @@ type sse struct {
 }
 
 var (
-	bom         = []byte("\xEF\xBB\xBF")
-	dataField   = []byte("data")
-	eventField  = []byte("event")
-	errorField  = []byte("error")
-	lineFeed    = []byte("\n")
-	eventEnd    = []byte("\n\n")
-	eventPrefix = []byte("event: ")
-	dataPrefix  = []byte("data:")
+	bom        = []byte("\xEF\xBB\xBF")
+	dataField  = []byte("data")
+	eventField = []byte("event")
+	errorField = []byte("error")
+	lineFeed   = []byte("\n")
+)
+
+// How servers write an event.
+const (
+	eventPrefix = "event: "
+	dataPrefix  = "data:"
+	eventEnd    = "\n\n"
 )
 
 // maxEventName bounds the name of an event, in bytes; a longer one is none.
@@ -36,23 +40,23 @@ const maxEventName = 128
 // only returns the event that p is, if it is exactly one of the usual form:
 // optional name, one line of data, blank line. It does not look for line ends
 // inside, which no shape has.
-func (s *sse) only(p []byte) (e Event, ok bool) {
+func (s *sse) only(p []byte) (name, data []byte, ok bool) {
 	if !s.started || s.skipLF || s.hasData || s.tooLong || len(s.line)+len(s.name) > 0 || s.bare.open() {
-		return Event{}, false
+		return nil, nil, false
 	}
-	if bytes.HasPrefix(p, eventPrefix) {
+	if len(p) > len(eventPrefix) && string(p[:len(eventPrefix)]) == eventPrefix {
 		p = p[len(eventPrefix):]
 		end := bytes.IndexByte(p, '\n')
 		if end < 0 {
-			return Event{}, false
+			return nil, nil, false
 		}
-		e.Name, p = p[:end], p[end+1:]
+		name, p = p[:end], p[end+1:]
 	}
-	if !bytes.HasPrefix(p, dataPrefix) || !bytes.HasSuffix(p, eventEnd) {
-		return Event{}, false
+	end := len(p) - len(eventEnd)
+	if end < len(dataPrefix) || string(p[:len(dataPrefix)]) != dataPrefix || string(p[end:]) != eventEnd {
+		return nil, nil, false
 	}
-	e.Data = withoutSpace(p[len(dataPrefix) : len(p)-len(eventEnd)])
-	return e, true
+	return name, withoutSpace(p[len(dataPrefix):end]), true
 }
 
 // push parses what follows in the stream.

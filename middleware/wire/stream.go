@@ -31,9 +31,9 @@ type Stream struct {
 // A framer splits a stream into events. What it hands on is valid only during the
 // call of dispatch.
 type framer interface {
-	// only returns the event that p is, if p may be exactly one; a cheap look that
-	// may take several for one.
-	only(p []byte) (Event, bool)
+	// only returns name and data of the event that p is, if p may be exactly one:
+	// a cheap look that may take several for one.
+	only(p []byte) (name, data []byte, ok bool)
 	// push parses what follows in the stream.
 	push(p []byte, dispatch func(Event))
 	// finish returns an event that the end of the stream left incomplete.
@@ -117,8 +117,8 @@ func (s *Stream) Push(p []byte) {
 	}
 	// Nearly every read of a stream holds one whole event, of the shape of the one
 	// before.
-	if e, ok := s.framer.only(p); ok && !s.answer.done {
-		if kinds, ok := s.answer.shape.fits(e); ok {
+	if name, data, ok := s.framer.only(p); ok && !s.answer.done {
+		if kinds, ok := s.answer.shape.fits(name, data); ok {
 			s.stamp(kinds.chunk())
 			return
 		}

@@ -21,7 +21,7 @@ func (v *values) reset() {
 	v.quoted, v.escaped, v.tooLong = false, false, false
 }
 
-func (*values) only([]byte) (Event, bool) { return Event{}, false }
+func (*values) only([]byte) (name, data []byte, ok bool) { return nil, nil, false }
 
 func (v *values) push(p []byte, dispatch func(Event)) {
 	start := 0 // of the object, in p
