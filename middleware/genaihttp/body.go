@@ -18,9 +18,6 @@ import (
 // twice before it does: reads are counted, not timed.
 const idleTimeout = 15 * time.Minute
 
-// maxDocument bounds the JSON answer that is kept to read usage from, in bytes.
-const maxDocument = 1 << 20
-
 // A body passes a response on to its reader and tells the call what passed.
 type body struct {
 	io.ReadCloser
@@ -28,12 +25,10 @@ type body struct {
 
 	ctx context.Context //nolint:containedctx // its end is an end of the stream
 
-	mu       sync.Mutex
-	ended    bool
-	stream   *wire.Stream // a stream of events, or
-	document bool         // a JSON document
-	kept     []byte
-	reads    uint64
+	mu     sync.Mutex
+	ended  bool
+	answer *wire.Stream // nil where it cannot be read
+	reads  uint64
 
 	stop  func() bool // takes back the watch over ctx
 	idle  *time.Timer
@@ -50,10 +45,9 @@ func attach(ctx context.Context, resp *http.Response, a attempt) {
 	}
 	b := &body{ReadCloser: resp.Body, ctx: ctx, attempt: a}
 	b.exchange.Response, b.exchange.Status = resp.Header, resp.StatusCode
-	if b.exchange.Streamed() {
-		b.stream = wire.NewStream(a.call, b.exchange)
+	if b.exchange.Streamed() || b.exchange.Document() {
+		b.answer = wire.NewStream(a.call, b.exchange)
 	}
-	b.document = b.exchange.Document()
 	resp.Body = b
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,11 +65,8 @@ func (b *body) Read(p []byte) (int, error) {
 		return n, err
 	}
 	b.reads++
-	switch {
-	case b.stream != nil:
-		b.stream.Push(p[:n])
-	case b.document:
-		b.keep(p[:n])
+	if b.answer != nil {
+		b.answer.Push(p[:n])
 	}
 	if err != nil {
 		b.end(err)
@@ -116,18 +107,6 @@ func (b *body) finish(why error) {
 	}
 }
 
-var errLongDocument = errors.New("response: JSON document longer than 1 MiB: its usage is not read")
-
-// keep collects a JSON document; one that is too long is given up.
-func (b *body) keep(p []byte) {
-	if len(b.kept)+len(p) > maxDocument {
-		b.kept, b.document = nil, false
-		b.call.Fault(semconv.GenAIFaultParse, errLongDocument)
-		return
-	}
-	b.kept = append(b.kept, p...)
-}
-
 // end tells the call how the body ended. b.mu is held.
 func (b *body) end(why error) {
 	b.ended = true
@@ -139,14 +118,13 @@ func (b *body) end(why error) {
 	}
 	terminal := b.terminal(why)
 	switch {
-	case b.stream != nil && terminal != "":
-		b.stream.Abandon(terminal)
-	case b.stream != nil:
-		b.stream.End(why)
+	case b.answer != nil && terminal != "":
+		b.answer.Abandon(terminal)
+	case b.answer != nil:
+		b.answer.End(why)
 	default:
-		b.endDocument(why, terminal)
+		b.endUnread(why, terminal)
 	}
-	b.kept = nil
 	if b.exchange.Status >= http.StatusBadRequest {
 		b.call.SetErrorType(strconv.Itoa(b.exchange.Status)) // unless the body said more
 	}
@@ -175,12 +153,9 @@ func (b *body) terminal(why error) semconv.GenAIStreamTerminalAttr {
 	return ""
 }
 
-// endDocument reads a whole answer. Closing one that was read in full without
-// waiting for its io.EOF is how JSON decoders behave, not an abandonment.
-func (b *body) endDocument(why error, terminal semconv.GenAIStreamTerminalAttr) {
-	if b.document {
-		wire.ReadBody(b.call, b.exchange, b.kept)
-	}
+// endUnread is for an answer that nobody could read. Closing it before its io.EOF
+// says nothing: it may be all that there was.
+func (b *body) endUnread(why error, terminal semconv.GenAIStreamTerminalAttr) {
 	switch {
 	case b.exchange.Status >= http.StatusBadRequest: // a failure already
 	case errors.Is(why, io.EOF), errors.Is(why, errClosed):

@@ -254,7 +254,7 @@ func TestTheMarkIsSentOnlyWhereTheCallerTellsTheUsage(t *testing.T) {
 func TestAnAnswerTooLongToReadIsAFault(t *testing.T) {
 	reported := handled(t)
 	o := newTelemetry(t)
-	long := strings.Replace(answer, `"content":"hi"`, `"content":"`+strings.Repeat("x", 1<<20)+`"`, 1)
+	long := strings.Replace(answer, `"content":"hi"`, `"content":"hi","pad":[`+strings.Repeat(`{"a":"b"},`, 1<<17)+`{}]`, 1)
 	resp, err := post(t.Context(), &http.Client{Transport: genaihttp.NewTransport(answers(200, "application/json", long), o.options()...)})
 	require.NoError(t, err)
 	got, err := readAll(resp)

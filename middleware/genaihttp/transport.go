@@ -62,7 +62,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	a := attempt{
 		call: genaitrace.CallFromContext(ctx), body: body,
-		exchange: wire.Exchange{Path: req.URL.Path, Request: req.Header, Dialect: endpoint.Dialect},
+		exchange: wire.Exchange{Path: req.URL.Path, Request: out.Header, Dialect: endpoint.Dialect},
 	}
 	if a.number = a.call.Watch(); a.number > 0 {
 		a.call.SetRequest(facts)

@@ -60,7 +60,7 @@ func TestAnswersThatAreNotStreams(t *testing.T) {
 	}{
 		{"JSON", 200, "application/json", answer, "", "", true},
 		{"JSON with parameters", 200, "application/json; charset=utf-8", answer, "", "", true},
-		{"JSON longer than 1 MiB", 200, "application/json", long, "", "", false},
+		{"JSON longer than 1 MiB", 200, "application/json", long, "", "", true},
 		{"JSON that is cut", 200, "application/json", answer[:50], "", "", false},
 		{"error in a 200 answer", 200, "application/json", `{"error":{"type":"server_error"}}`, "error", "server_error", false},
 		{"429 with JSON", 429, "application/json", `{"error":{"type":"requests","code":"rate_limit_exceeded"}}`, "http_error", "rate_limit_exceeded", false},

@@ -52,9 +52,6 @@ func checkAnswers(t *testing.T, x wire.Exchange, contentType string, cases []ans
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				assert.Equal(t, tt.want, observe(x, []byte(tt.body)))
-				if !x.Streamed() {
-					return
-				}
 				for _, size := range []int{1, 2, 7, 64} {
 					assert.Equal(t, tt.want, observe(x, chop([]byte(tt.body), size)...), "%d bytes a push", size)
 				}
@@ -67,10 +64,6 @@ func checkAnswers(t *testing.T, x wire.Exchange, contentType string, cases []ans
 func observe(x wire.Exchange, pieces ...[]byte) string {
 	var times wire.EngineTimes
 	span := newObserver().call(func(call *genaitrace.Call) {
-		if !x.Streamed() {
-			times = wire.ReadBody(call, x, pieces[0])
-			return
-		}
 		s := wire.NewStream(call, x)
 		for _, p := range pieces {
 			s.Push(p)

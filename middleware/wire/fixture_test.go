@@ -128,13 +128,8 @@ func (f *fixture) replay(call *genaitrace.Call) wire.EngineTimes {
 	s := wire.NewStream(call, x)
 	for _, w := range f.Writes {
 		time.Sleep(time.Until(start.Add(time.Duration(w.AtMs) * time.Millisecond)))
-		if x.Streamed() {
-			s.Push(f.body[from:w.End])
-		}
+		s.Push(f.body[from:w.End])
 		from = w.End
-	}
-	if x.Document() {
-		return wire.ReadBody(call, x, f.body)
 	}
 	s.End(f.ending())
 	return s.EngineTimes()
@@ -260,14 +255,10 @@ func TestEachPieceOfOutputIsClassified(t *testing.T) {
 	for _, f := range loadFixtures(t) {
 		t.Run(f.Name, func(t *testing.T) {
 			var p pieces
-			if x := f.exchange(); x.Document() {
-				wire.ReadPieces(x, f.body, p.see)
-			} else {
-				s := wire.NewStream(nil, x)
-				wire.ObservePieces(s, p.see)
-				s.Push(f.body)
-				s.End(io.EOF)
-			}
+			s := wire.NewStream(nil, f.exchange())
+			wire.ObservePieces(s, p.see)
+			s.Push(f.body)
+			s.End(io.EOF)
 			if f.Dialect == "sglang" { // whose text is cumulative
 				p.content.Reset()
 				p.content.WriteString(p.last)
@@ -306,9 +297,6 @@ func (p *pieces) see(kind wire.Kind, raw []byte) {
 // span is the same as of one piece.
 func TestEverySplitOfAStreamGivesTheSameSpan(t *testing.T) {
 	for _, f := range loadFixtures(t) {
-		if !f.exchange().Streamed() {
-			continue
-		}
 		t.Run(f.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := newObserver()

@@ -15,15 +15,21 @@ import (
 // seed adds the recorded streams to the corpus of testdata/fuzz.
 func seed(f *testing.F, add func(stream []byte)) {
 	f.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "fixtures", "*.*"))
-	require.NoError(f, err)
-	for _, file := range files {
+	for _, file := range fixtureFiles(f) {
 		stream, err := os.ReadFile(file)
 		require.NoError(f, err)
 		if len(stream) < 4<<10 {
 			add(stream)
 		}
 	}
+}
+
+func fixtureFiles(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", "fixtures", "*.*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	return files
 }
 
 // FuzzSSE holds the parser to the slow one, however the stream is cut.
@@ -197,5 +203,27 @@ func FuzzDuration(f *testing.F) {
 			return
 		}
 		require.InDelta(t, want*1e9, float64(*got), 1+math.Abs(want)) // a float64 has 53 bits
+	})
+}
+
+// FuzzDocument: a document that is shortened tells the same.
+func FuzzDocument(f *testing.F) {
+	seed(f, func(stream []byte) { f.Add(stream, uint64(1)) })
+	f.Add([]byte(`{"data":[{"embedding":[0.1,-2e-3, 4]}],"model":"m","usage":{"prompt_tokens":8}}`), uint64(1))
+	f.Fuzz(func(t *testing.T, body []byte, cuts uint64) {
+		if !json.Valid(body) {
+			t.Skip("what is told of what is broken may differ")
+		}
+		for _, dialect := range dialects {
+			whole, short := newAnswer(dialect), newAnswer(dialect)
+			whole.readDocument(body)
+			d := document{long: true}
+			for _, p := range cut(rand.New(rand.NewPCG(cuts, 0)), body) {
+				d.push(p, nil)
+			}
+			short.readDocument(d.kept)
+			require.Equal(t, told(whole), told(short))
+			require.True(t, d.complete())
+		}
 	})
 }

@@ -127,3 +127,81 @@ func TestHostileDocumentsStayWithinAFixedBound(t *testing.T) {
 		})
 	}
 }
+
+// A long answer is mostly text and numbers that nobody reads, and is read all the
+// same.
+func TestLongDocumentsAreReadInPieces(t *testing.T) {
+	embedding := "[" + strings.Repeat("-0.0123456789, 1e-05,\n", 100_000) + "0]"
+	for name, tt := range map[string]struct{ document, want string }{
+		"embeddings": {
+			`{"object":"list","data":[{"index":0,"embedding":` + embedding + `},{"index":1,"embedding":` + embedding + `}],"model":"m","usage":{"prompt_tokens":8,"total_tokens":8}}`,
+			"model=m in=8",
+		},
+		"embeddings in base64": {
+			`{"object":"list","data":[{"embedding":"` + strings.Repeat("AAAA", 1<<20) + `"}],"model":"m","usage":{"prompt_tokens":8}}`,
+			"model=m in=8",
+		},
+		"Ollama's embeddings": {`{"model":"m","embeddings":[` + embedding + `,` + embedding + `],"prompt_eval_count":8}`, "model=m in=8"},
+		"a long text": {
+			`{"id":"c","choices":[{"message":{"content":"` + strings.Repeat(`x\"\\`, 1<<20) + `"},"finish_reason":"length"},{"index":1,"message":{"content":"y"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4}}`,
+			"id=c in=3 out=4 finish=length,stop",
+		},
+		"an image in parts": {
+			`{"candidates":[{"content":{"parts":[{"inlineData":{"data":"` + strings.Repeat("AAAA", 1<<20) + `"}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":2}}`,
+			"in=2 finish=STOP",
+		},
+		"members that stand after depth": {`{"a":` + strings.Repeat("[", 200) + strings.Repeat("1,", 100_000) + strings.Repeat("]", 200) + `,"choices":[{"index":0,"finish_reason":"stop"}],"model":"m7"}`, "model=m7 finish=stop"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := wire.Exchange{Response: contentType(jsonType)}
+			assert.True(t, x.Document())
+			for _, size := range []int{len(tt.document), 4096, 1000} {
+				before := heap()
+				s := wire.NewStream(nil, x)
+				for rest := []byte(tt.document); len(rest) > 0; {
+					n := min(size, len(rest))
+					s.Push(rest[:n])
+					rest = rest[n:]
+				}
+				if size < len(tt.document) {
+					assert.LessOrEqual(t, heap()-before, int64(256<<10), "bytes kept")
+				}
+				runtime.KeepAlive(s)
+				assert.Equal(t, tt.want, observe(x, chop([]byte(tt.document), size)...), "%d bytes a push", size)
+			}
+		})
+	}
+}
+
+// How a whole answer ended is told where it did not end well.
+func TestDocumentsSayHowTheyEnded(t *testing.T) {
+	const whole = `{"id":"c","choices":[{"index":0,"finish_reason":"stop"}]}`
+	long := `{"id":"c","pad":"` + strings.Repeat("x", 100<<10) + `","choices":[{"index":0,"finish_reason":"stop"}]}`
+	end := func(err error) func(*wire.Stream) { return func(s *wire.Stream) { s.End(err) } }
+	left := func(s *wire.Stream) { s.Abandon("client_cancelled") }
+	late := func(s *wire.Stream) { s.Abandon("timeout") }
+	for _, tt := range []struct {
+		name, body string
+		end        func(*wire.Stream)
+		want       string
+	}{
+		{"whole", whole, end(io.EOF), "id=c finish=stop"},
+		{"whole, and closed without waiting for its end", whole, left, "id=c finish=stop"},
+		{"whole, and broken after", whole, end(io.ErrUnexpectedEOF), "id=c finish=stop"},
+		{"long", long, left, "id=c finish=stop"},
+		{"broken", whole[:20], end(io.ErrUnexpectedEOF), "id=c truncated error=stream_truncated"},
+		{"long, broken", long[:80<<10], end(io.ErrUnexpectedEOF), "id=c truncated error=stream_truncated"},
+		{"long, broken after a brace in a text", long[:80<<10] + "}", end(io.ErrUnexpectedEOF), "id=c truncated error=stream_truncated"},
+		{"left", whole[:20], left, "id=c client_cancelled"},
+		{"out of time", whole[:20], late, "id=c timeout error=timeout"},
+		{"nothing, out of time", "", late, "timeout error=timeout"},
+		{"an error, left", `{"error":{"type":"x"}}`, left, "error error=x"},
+	} {
+		span := newObserver().call(func(call *genaitrace.Call) {
+			s := wire.NewStream(call, wire.Exchange{Response: contentType(jsonType)})
+			s.Push([]byte(tt.body))
+			tt.end(s)
+		})
+		assert.Equal(t, tt.want, strings.Join(summary(span), " "), tt.name)
+	}
+}

@@ -73,7 +73,7 @@ func (s *shape) fits(name, b []byte) (Kind, bool) {
 			return 0, false
 		}
 		b = b[len(p.literal):]
-		n := 0
+		var n int
 		if p.hole == anyCount {
 			n = lenNumber(b)
 		} else {

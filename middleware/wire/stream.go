@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -14,16 +13,15 @@ import (
 // telemetry, and counted; the caller's bytes are not touched.
 const MaxEvent = 1 << 20
 
-// A Stream observes the body of one streamed answer for a call. Push and End are
-// for one goroutine.
+// A Stream observes the body of one answer for a call: a stream of events, or a
+// whole JSON document. Push and End are for one goroutine.
 type Stream struct {
 	call    *genaitrace.Call
 	framer  framer // nil until the first byte tells which
 	answer  Answer
-	headers http.Header
+	status  int
 	event   func(Event)
 	ended   bool
-	mute    bool // the events are no output
 	held    bool // chunks wait for Sent
 	waiting []genaitrace.ChunkKind
 }
@@ -44,10 +42,15 @@ type framer interface {
 
 // NewStream returns an observer that reports to call. The events of an answer
 // that failed (x.Status) tell what failed, and are no chunks of the answer, which
-// another attempt may bring.
+// another attempt may bring. It keeps no reference to the headers of x.
 func NewStream(call *genaitrace.Call, x Exchange) *Stream {
-	s := &Stream{call: call, headers: x.Response, mute: x.Status >= http.StatusBadRequest, framer: newFramer(x.framing())}
+	return newStream(call, x, newFramer(x.framing()))
+}
+
+func newStream(call *genaitrace.Call, x Exchange, f framer) *Stream {
+	s := &Stream{call: call, status: x.Status, framer: f}
 	s.answer.dialect, s.answer.sure = x.likely()
+	s.answer.readHeaders(x.Response, x.Status)
 	s.event = func(e Event) {
 		if kind, ok := s.answer.read(e); ok {
 			s.stamp(kind)
@@ -67,6 +70,8 @@ func NewHeldStream(call *genaitrace.Call, x Exchange) *Stream {
 
 func newFramer(f framing) framer {
 	switch f {
+	case serverSent:
+		return &sse{}
 	case jsonLines:
 		return &ndjson{}
 	case jsonValues:
@@ -76,14 +81,14 @@ func newFramer(f framing) framer {
 	case unknown:
 		return nil
 	}
-	return &sse{}
+	return &document{}
 }
 
 // maxWaiting bounds the chunks of a writer that never flushes.
 const maxWaiting = 4096
 
 func (s *Stream) stamp(kind genaitrace.ChunkKind) {
-	if s.mute {
+	if s.status >= http.StatusBadRequest {
 		return
 	}
 	if !s.held {
@@ -176,25 +181,56 @@ func (s *Stream) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
 		return
 	}
 	s.ended = true
-	cut := s.framer != nil && s.flush(abandoned == "")
-	if abandoned != semconv.GenAIStreamTerminalClientCancelled {
-		s.Sent() // what waits leaves with the end
+	var terminal semconv.GenAIStreamTerminalAttr
+	if d, ok := s.framer.(*document); ok {
+		terminal = s.endDocument(d, clean, abandoned)
+	} else {
+		terminal = s.endEvents(clean, abandoned)
 	}
 	a := &s.answer
-	a.readHeaders(s.headers)
 	a.report(s.call)
-	if a.failed {
+	if a.failed && (a.errType != "" || s.status < http.StatusBadRequest) { // else the status is the better word
 		s.call.SetErrorType(firstOf(a.errType, errTypeStream))
-	}
-	terminal := a.terminal(clean && (!cut || abandoned != ""))
-	incomplete := terminal == semconv.GenAIStreamTerminalTruncated || terminal == semconv.GenAIStreamTerminalEOF
-	if abandoned != "" && incomplete {
-		terminal = abandoned
 	}
 	s.call.SetTerminal(terminal)
 	if s.framer != nil && s.framer.unread() > 0 {
 		s.call.Fault(semconv.GenAIFaultParse, errUnread)
 	}
+}
+
+// endEvents says how a stream of events ended.
+func (s *Stream) endEvents(clean bool, abandoned semconv.GenAIStreamTerminalAttr) semconv.GenAIStreamTerminalAttr {
+	cut := s.framer != nil && s.flush(abandoned == "")
+	if abandoned != semconv.GenAIStreamTerminalClientCancelled {
+		s.Sent() // what waits leaves with the end
+	}
+	terminal := s.answer.terminal(clean && (!cut || abandoned != ""))
+	incomplete := terminal == semconv.GenAIStreamTerminalTruncated || terminal == semconv.GenAIStreamTerminalEOF
+	if abandoned != "" && incomplete {
+		return abandoned
+	}
+	return terminal
+}
+
+// endDocument reads a whole answer and says how it ended: nothing, if it ended
+// well, since genai.stream.terminal is about streams. Closing one that was read in
+// full without waiting for its io.EOF is how JSON decoders behave, not an
+// abandonment.
+func (s *Stream) endDocument(d *document, clean bool, abandoned semconv.GenAIStreamTerminalAttr) semconv.GenAIStreamTerminalAttr {
+	if !d.tooLong {
+		s.answer.readDocument(d.kept)
+	}
+	switch {
+	case s.status >= http.StatusBadRequest:
+		return semconv.GenAIStreamTerminalHTTPError
+	case s.answer.failed:
+		return semconv.GenAIStreamTerminalError
+	case d.complete():
+		return ""
+	case abandoned == "" && !clean:
+		return semconv.GenAIStreamTerminalTruncated
+	}
+	return abandoned
 }
 
 // flush reads an event that lacks its end, if it is whole and the stream ended by
@@ -211,30 +247,14 @@ func (s *Stream) flush(ended bool) (cut bool) {
 	return false
 }
 
-var errUnread = errors.New("stream: event longer than 1 MiB, or with a false checksum: not read")
+var errUnread = errors.New("answer: event or document longer than 1 MiB, or message with a false checksum: not read")
 
 // ReadBody reports what a whole JSON answer tells: response, usage, finish
 // reasons, the type of an error. It returns what the engine told of its own
 // durations.
 func ReadBody(call *genaitrace.Call, x Exchange, body []byte) EngineTimes {
-	var a Answer
-	a.dialect, a.sure = x.likely()
-	a.readDocument(body)
-	a.readHeaders(x.Response)
-	a.report(call)
-	failed := x.Status >= http.StatusBadRequest
-	if exception, _, _ := strings.Cut(x.Response.Get("X-Amzn-Errortype"), ":"); failed && exception != "" {
-		a.SetError(exception)
-	}
-	switch {
-	case failed:
-		call.SetTerminal(semconv.GenAIStreamTerminalHTTPError)
-	case a.failed:
-		a.errType = firstOf(a.errType, errTypeStream)
-		call.SetTerminal(semconv.GenAIStreamTerminalError)
-	}
-	if a.errType != "" {
-		call.SetErrorType(a.errType)
-	}
-	return a.times
+	s := newStream(call, x, &document{})
+	s.Push(body)
+	s.End(nil)
+	return s.EngineTimes()
 }

@@ -3,13 +3,9 @@ package wire_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 
-	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
@@ -68,18 +64,4 @@ func describe(s sdktrace.ReadOnlySpan) string {
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
-}
-
-// streams returns the bodies of the recorded streams by name.
-func streams(t testing.TB) map[string][]byte {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join("testdata", "fixtures", "*.sse"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	all := make(map[string][]byte)
-	for _, file := range files {
-		all[strings.TrimSuffix(filepath.Base(file), ".sse")], err = os.ReadFile(file)
-		require.NoError(t, err)
-	}
-	return all
 }

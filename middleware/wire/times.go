@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"math"
 	"net/http"
 	"time"
@@ -168,20 +169,20 @@ func shift(n int64, power int) (int64, bool) {
 	return n, true
 }
 
-// readHeaders takes over what the headers tell and the body did not.
-func (a *Answer) readHeaders(h http.Header) {
+// readHeaders takes over what the headers tell; the body may know better.
+func (a *Answer) readHeaders(h http.Header, status int) {
 	if len(h) == 0 {
 		return
 	}
-	var told EngineTimes
-	told.merge(openAIHeaders(h))
+	a.times.merge(openAIHeaders(h))
 	for _, read := range [...]func(http.Header) (EngineTimes, tokens){tgiHeaders, fireworksHeaders, bedrockHeaders} {
 		times, counts := read(h)
-		told.merge(times)
+		a.times.merge(times)
 		a.implied.merge(counts)
 	}
-	told.merge(a.times)
-	a.times = told
+	if exception, _, _ := bytes.Cut(header(h, "X-Amzn-Errortype"), []byte(":")); status >= http.StatusBadRequest && len(exception) > 0 {
+		a.SetError(string(exception))
+	}
 }
 
 // header is a value as the readers of JSON take it. name is in canonical form.

@@ -64,11 +64,11 @@ func (t *tokens) total(cacheApart bool) genaitrace.Usage {
 	}
 }
 
-func (c count) pointer() *int {
+func (c *count) pointer() *int {
 	if !c.known {
 		return nil
 	}
-	return &c.n
+	return new(c.n)
 }
 
 func tokensOf(u genaitrace.Usage) (t tokens) {
