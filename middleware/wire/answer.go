@@ -12,7 +12,8 @@ import (
 // [Dialect] fills it.
 type Answer struct {
 	dialect Dialect
-	sure    bool // the dialect was chosen, or recognised
+	foreign bool // it is none of this package
+	sure    bool // it was chosen, or recognised
 	guesses int  // events that it was not recognised by
 
 	id, model  string
@@ -47,7 +48,8 @@ type Answer struct {
 // several.
 type Kind uint16
 
-// What an event can carry.
+// What an event can carry. The methods of [Answer] for usage and errors note those
+// by themselves.
 const (
 	KindContent   Kind = 1 << iota // answer text
 	KindRefusal                    // text that declines to answer
@@ -87,12 +89,12 @@ func (a *Answer) read(e Event) (kind genaitrace.ChunkKind, chunk bool) {
 	if a.done {
 		return genaitrace.NoOutput, false
 	}
-	if kinds, ok := a.shape.fits(e.Name, e.Data); ok && !e.Failed {
+	if kinds, ok := a.shape.fits(e.Name, e.Data); ok && !e.failed {
 		return kinds.chunk(), true
 	}
 	e.Data = bytes.TrimSpace(e.Data)
 	switch {
-	case len(e.Data) == 0 && !e.Failed:
+	case len(e.Data) == 0 && !e.failed:
 		return genaitrace.NoOutput, false
 	case bytes.Equal(e.Data, doneMark):
 		a.done, a.known = true, true
@@ -109,7 +111,7 @@ func (a *Answer) read(e Event) (kind genaitrace.ChunkKind, chunk bool) {
 // readJSON has the dialect read one document: an event, or a whole answer.
 func (a *Answer) readJSON(e Event) {
 	a.begin(e.Data)
-	if e.Failed {
+	if e.failed {
 		a.readFailure(e)
 		return
 	}
@@ -132,7 +134,7 @@ func (a *Answer) readJSON(e Event) {
 
 // learn keeps the shape of the event, if it is a plain one of one line.
 func (a *Answer) learn(name []byte) {
-	if a.piece == nil && a.plain && a.outputs == 1 && len(a.data) <= maxShape && bytes.IndexByte(a.data, '\n') < 0 {
+	if !a.foreign && a.piece == nil && a.plain && a.outputs == 1 && len(a.data) <= maxShape && bytes.IndexByte(a.data, '\n') < 0 {
 		a.shape.learn(Event{Name: name, Data: a.data}, a.holes, a.kinds)
 	}
 }
@@ -146,7 +148,7 @@ func (a *Answer) begin(data []byte) {
 // several answers (a batch) is none that can be told apart.
 func (a *Answer) readDocument(b []byte) {
 	b = bytes.TrimSpace(b)
-	if len(b) == 0 || b[0] != '[' {
+	if len(b) == 0 || b[0] != '[' || a.foreign {
 		a.readJSON(Event{Data: b})
 		return
 	}

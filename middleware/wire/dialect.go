@@ -2,15 +2,15 @@ package wire
 
 import "slices"
 
-// A Dialect reads the answers of one API. The dialects of this package are values;
-// users add their own by implementing it and naming it in an [Endpoint] or an
+// A Dialect reads the answers of one API. Those of this package are values; users
+// add their own by implementing it and naming it in an [Endpoint] or an
 // [Exchange].
-//
-// Read is called with each event of a stream in order, from one goroutine, or once
-// with a whole answer, and notes in a what it tells. It keeps no reference to the
-// event. Where answers need a state of their own that a does not have, the Dialect
-// belongs to one stream.
 type Dialect interface {
+	// Read notes in a what an event of a stream tells, or a whole answer. It is
+	// called in the order of the events, from one goroutine for each answer, but
+	// from many for a Dialect that reads many: it has no state of its own. It keeps
+	// no reference to the event. Empty events, "[DONE]", AWS exceptions and what
+	// comes after the end do not reach it.
 	Read(a *Answer, e Event)
 }
 
@@ -19,13 +19,11 @@ type Event struct {
 	// Name is what the framing calls it: the field "event" of a server-sent
 	// event, the type of an AWS message.
 	Name []byte
-	// Data is its content, JSON as a rule.
+	// Data is its content, JSON as a rule, without space around it.
 	Data []byte
-	// Failed says that the framing itself tells of a failure, as an AWS
-	// exception does. The dialects of this package are not asked then.
-	Failed bool
 
-	bare bool // JSON that stood in no field of a server-sent event
+	failed bool // the framing itself tells of a failure
+	bare   bool // JSON that stood in no field of a server-sent event
 }
 
 // The dialects of this package. Where none is named, [NewStream] and [ReadBody]

@@ -102,7 +102,7 @@ func (s *eventStream) message(b []byte, dispatch func(Event)) {
 		case ":event-type":
 			e.Name = value
 		case ":exception-type", ":error-code":
-			e.Name, e.Failed = value, true
+			e.Name, e.failed = value, true
 		}
 	}
 	dispatch(e)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 )
@@ -118,11 +119,11 @@ func (f *facts) expectsUsage() bool {
 	if !f.stream() || f.includeUsage {
 		return true
 	}
-	switch f.endpoint.likely {
-	case nil, OpenAI, Triton:
-		return false
+	d := f.endpoint.Dialect
+	if d == nil {
+		d = f.endpoint.likely
 	}
-	return true
+	return d != OpenAI && d != Triton && slices.Contains(dialects, d)
 }
 
 // number is the number that value holds; NaN and the like are none in JSON.

@@ -80,7 +80,7 @@ type splitEvent struct {
 
 func split(fr framer, pieces ...[]byte) (events []splitEvent, rest string, unread int) {
 	dispatch := func(e Event) {
-		events = append(events, splitEvent{string(e.Name), string(e.Data), e.Failed, e.bare})
+		events = append(events, splitEvent{string(e.Name), string(e.Data), e.failed, e.bare})
 	}
 	for _, p := range pieces {
 		fr.push(p, dispatch)

@@ -316,7 +316,7 @@ func TestShapesOfEveryDialectNeverChangeWhatIsRead(t *testing.T) {
 			if rng.IntN(8) == 0 {
 				e = pool[rng.IntN(len(pool))]
 			}
-			event := Event{Name: []byte(e.name), Data: change(rng, e.data), Failed: e.failed}
+			event := Event{Name: []byte(e.name), Data: change(rng, e.data), failed: e.failed}
 			if _, ok := fast.shape.fits(event.Name, event.Data); ok {
 				matched++
 			}

@@ -104,9 +104,9 @@ func (s *sse) push(p []byte, dispatch func(Event)) {
 			case s.tooLong:
 				s.dropped++
 			case inPlace:
-				dispatch(Event{Name: s.name, Data: pending, Failed: s.failed})
+				dispatch(Event{Name: s.name, Data: pending, failed: s.failed})
 			case s.hasData:
-				dispatch(Event{Name: s.name, Data: s.data, Failed: s.failed})
+				dispatch(Event{Name: s.name, Data: s.data, failed: s.failed})
 			}
 			s.data, s.name = s.data[:0], s.name[:0]
 			s.hasData, s.failed, s.tooLong, inPlace = false, false, false, false
@@ -266,7 +266,7 @@ func (s *sse) finish(dispatch func(Event)) (rest Event, ok bool) {
 		return Event{}, false
 	}
 	if s.hasData {
-		return Event{Name: s.name, Data: s.data, Failed: s.failed}, true
+		return Event{Name: s.name, Data: s.data, failed: s.failed}, true
 	}
 	rest, ok = s.bare.finish(dispatch)
 	rest.bare = true

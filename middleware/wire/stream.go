@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -49,7 +50,10 @@ func NewStream(call *genaitrace.Call, x Exchange) *Stream {
 
 func newStream(call *genaitrace.Call, x Exchange, f framer) *Stream {
 	s := &Stream{call: call, status: x.Status, framer: f}
-	s.answer.dialect, s.answer.sure = x.likely()
+	if s.answer.dialect, s.answer.sure = x.likely(); x.Dialect != nil {
+		s.answer.dialect, s.answer.sure = x.Dialect, true
+		s.answer.foreign = !slices.Contains(dialects, x.Dialect)
+	}
 	s.answer.readHeaders(x.Response, x.Status)
 	s.event = func(e Event) {
 		if kind, ok := s.answer.read(e); ok {

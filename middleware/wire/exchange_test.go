@@ -45,7 +45,7 @@ func TestAPathTellsOperationProviderAndModel(t *testing.T) {
 		{"/generate_stream", "text_completion", "tgi", "", true},
 		{"/v2/models/llama/generate", "text_completion", "triton", "llama", false},
 		{"/v2/models/llama/versions/3/generate_stream", "text_completion", "triton", "llama", true},
-		{"/v2/models/llama/infer", "text_completion", "triton", "llama", false},
+		{"/v2/models/llama/infer", "inference", "triton", "llama", false},
 
 		{"/v1/models", "", "", "", false},
 		{"/v1/threads/t/messages", "", "", "", false},
