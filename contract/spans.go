@@ -394,7 +394,7 @@ func (k *Checker) judgeCount(r *roleRule, i, n int) {
 	if n >= c.min && (c.max < 0 || n <= c.max) {
 		return
 	}
-	if n < c.min && c.unless != nil && c.unless.holds(&k.view, i) {
+	if c.unless != nil && c.unless.holds(&k.view, i) {
 		return
 	}
 	k.find(c.rule, i, "", func(f *Finding) {

@@ -43,8 +43,7 @@ spans:
 		fmt.Println(m)
 	}
 	// Output:
-	// score 0.57; not caught:
-	// duplicate of queue
+	// score 0.64; not caught:
 	// explode of queue
 	// status-error-without-type of queue
 	// flood of queue

@@ -6,7 +6,7 @@ const Version = "genai.observability/v1"
 // Contract is one contract file.
 type Contract struct {
 	// Contract is the version of the format: genai.observability/v1.
-	Contract string `yaml:"contract" required:"true"`
+	Contract string `required:"true" yaml:"contract"`
 	// Name names the contract in reports.
 	Name string `yaml:"name"`
 	// Description says what the contract is for.
@@ -52,10 +52,10 @@ type Contract struct {
 // together.
 type Scope struct {
 	// Services are globs over service.name; without any, every service counts.
-	Services Strings `yaml:"services" merge:"add"`
+	Services Strings `merge:"add" yaml:"services"`
 	// IgnoreScopes are globs over the names of instrumentation scopes whose spans
 	// are not looked at.
-	IgnoreScopes Strings `yaml:"ignore_scopes" merge:"add"`
+	IgnoreScopes Strings `merge:"add" yaml:"ignore_scopes"`
 	// Undeclared says what becomes of spans without a role: allow (default), warn or
 	// deny.
 	Undeclared Policy `yaml:"undeclared"`
@@ -72,10 +72,10 @@ type Request struct {
 	// apart. Without it every span of the role is a request of this kind.
 	When *Condition `yaml:"when"`
 	// Requires lists roles that each such request shows at or below its root.
-	Requires Strings `yaml:"requires" merge:"add"`
+	Requires Strings `merge:"add" yaml:"requires"`
 	// RequiresUnlessFailed lists roles that a request must show unless it failed, or
 	// was left by its caller, before it was complete.
-	RequiresUnlessFailed Strings `yaml:"requires_unless_failed" merge:"add"`
+	RequiresUnlessFailed Strings `merge:"add" yaml:"requires_unless_failed"`
 	// Optional says that a capture without such a request is fine.
 	Optional *bool `yaml:"optional"`
 }
@@ -102,7 +102,7 @@ type Span struct {
 	// official, older) count as one, with units converted.
 	Attributes map[string]Attribute `yaml:"attributes"`
 	// Events are rules for the events of each.
-	Events *Events `yaml:"events" merge:"deep"`
+	Events *Events `merge:"deep" yaml:"events"`
 	// Optional says that a capture without such a span is fine. Otherwise a role that
 	// no span has is reported as contract.unexercised.
 	Optional *bool `yaml:"optional"`
@@ -171,7 +171,7 @@ type Count struct {
 	Position Position `yaml:"-"` // in the file; set by Decode
 
 	// Per is what is counted within: trace (default), or a role, whose every span
-	// then has so many below it.
+	// then has so many below it. A span counts for the nearest one above it.
 	Per string `yaml:"per"`
 	// Exactly is the number.
 	Exactly *int `yaml:"exactly"`
@@ -179,7 +179,7 @@ type Count struct {
 	Min *int `yaml:"min"`
 	// Max is the highest number.
 	Max *int `yaml:"max"`
-	// Unless lifts the lower bound where the span that is counted within meets it.
+	// Unless lifts the bounds where the span that is counted within meets it.
 	Unless *Condition `yaml:"unless"`
 }
 
@@ -263,7 +263,7 @@ type Metric struct {
 // Measured says which spans a metric measures.
 type Measured struct {
 	// Role lists the roles of the spans.
-	Role Strings `yaml:"role" required:"true"`
+	Role Strings `required:"true" yaml:"role"`
 	// When is a further condition for the spans.
 	When *Condition `yaml:"when"`
 	// Value is the term that the sum of the metric adds up, such as
@@ -294,9 +294,9 @@ type Hop struct {
 	Position Position `yaml:"-"` // in the file; set by Decode
 
 	// From is the role of the span that sends.
-	From string `yaml:"from" required:"true"`
+	From string `required:"true" yaml:"from"`
 	// To is the role of the span that receives: below a span of From, in its trace.
-	To string `yaml:"to" required:"true"`
+	To string `required:"true" yaml:"to"`
 	// Via is the transport: http, grpc, websocket or messaging. It makes the advice
 	// in a finding precise.
 	Via string `yaml:"via"`
@@ -318,15 +318,15 @@ type Forbid struct {
 	// user, such as gen_ai.input.messages.
 	Content bool `yaml:"content"`
 	// Attributes are globs over keys, so that indexed keys do not escape.
-	Attributes Strings `yaml:"attributes" merge:"add"`
+	Attributes Strings `merge:"add" yaml:"attributes"`
 	// Values are what no text may hold: builtin:email, builtin:api-key,
 	// builtin:bearer, builtin:card, builtin:private-key, or a regular expression
 	// between slashes.
-	Values Strings `yaml:"values" merge:"add"`
+	Values Strings `merge:"add" yaml:"values"`
 	// Except are globs over keys whose values are not searched.
-	Except Strings `yaml:"except" merge:"add"`
+	Except Strings `merge:"add" yaml:"except"`
 	// Spans are globs over names of spans.
-	Spans Strings `yaml:"spans" merge:"add"`
+	Spans Strings `merge:"add" yaml:"spans"`
 	// Length is the highest length of a text value, in bytes.
 	Length int `yaml:"length"`
 	// EventLength is the same for attributes of events.
@@ -375,9 +375,9 @@ type Timing struct {
 	Position Position `yaml:"-"` // in the file; set by Decode
 
 	// ID names the rule.
-	ID string `yaml:"id" required:"true"`
+	ID string `required:"true" yaml:"id"`
 	// On is the role of the span that the rule is about.
-	On string `yaml:"on" required:"true"`
+	On string `required:"true" yaml:"on"`
 	// When must hold for the span.
 	When *Condition `yaml:"when"`
 	// Unless must not hold for the span.
@@ -424,7 +424,7 @@ type Topology struct {
 	Outlive Outlive `yaml:"outlive"`
 	// IsolateBy lists attributes whose value must be the same wherever they stand in
 	// one trace, such as genai.tenant.id.
-	IsolateBy Strings `yaml:"isolate_by" merge:"add"`
+	IsolateBy Strings `merge:"add" yaml:"isolate_by"`
 	// NeverEnded says what becomes of spans that did not end: allow, warn or deny
 	// (default).
 	NeverEnded Policy `yaml:"never_ended"`
@@ -443,11 +443,11 @@ type OutlivePair struct {
 	Position Position `yaml:"-"` // in the file; set by Decode
 
 	// Child is the role of the span that ends late.
-	Child string `yaml:"child" required:"true"`
+	Child string `required:"true" yaml:"child"`
 	// Parent is the role of its parent.
-	Parent string `yaml:"parent" required:"true"`
+	Parent string `required:"true" yaml:"parent"`
 	// Reason says why that is right.
-	Reason string `yaml:"reason" required:"true"`
+	Reason string `required:"true" yaml:"reason"`
 }
 
 // Agree says that facts are the same on all spans of a trace.
@@ -455,7 +455,7 @@ type Agree struct {
 	Position Position `yaml:"-"` // in the file; set by Decode
 
 	// Keys are the attributes.
-	Keys Strings `yaml:"keys" required:"true"`
+	Keys Strings `required:"true" yaml:"keys"`
 	// Across lists the roles that are compared. Without any, all spans are.
 	Across Strings `yaml:"across"`
 	// Per is what is compared within: trace (default), or a role, within each span of
@@ -474,11 +474,11 @@ type SLO struct {
 	Position Position `yaml:"-"` // in the file; set by Decode
 
 	// ID names the objective.
-	ID string `yaml:"id" required:"true"`
+	ID string `required:"true" yaml:"id"`
 	// On is the role.
-	On string `yaml:"on" required:"true"`
+	On string `required:"true" yaml:"on"`
 	// Value is the term, such as attr(llm.ttft_ms).
-	Value string `yaml:"value" required:"true"`
+	Value string `required:"true" yaml:"value"`
 	// When must hold for the span.
 	When *Condition `yaml:"when"`
 	// P50, P95, P99 and Max are upper bounds: a duration such as 1500ms, or a number.
@@ -498,13 +498,13 @@ type Accept struct {
 	Position Position `yaml:"-"` // in the file; set by Decode
 
 	// Rule is the rule, such as attribute.missing, or a glob over rules.
-	Rule string `yaml:"rule" required:"true"`
+	Rule string `required:"true" yaml:"rule"`
 	// On is the role, the metric or the log event; without it any.
 	On string `yaml:"on"`
 	// Key is the attribute, the event or the id of the rule; without it any.
 	Key string `yaml:"key"`
 	// Reason says why it is accepted.
-	Reason string `yaml:"reason" required:"true"`
+	Reason string `required:"true" yaml:"reason"`
 	// Until is the last day, as 2027-03-01. After it the violation counts again.
 	Until string `yaml:"until"`
 }

@@ -58,7 +58,7 @@ func (a *app) check() *cobra.Command {
 		},
 	}
 	v.flags(cmd)
-	cmd.Flags().DurationVar(&quiet, "quiet", time.Minute, "take a trace for complete once nothing of it came while the capture's newest span\nmoved on by `DURATION`")
+	cmd.Flags().DurationVar(&quiet, "quiet", time.Minute, "take a trace for complete once nothing of it came while the time that two other\ntraces have reached moved on by `DURATION`")
 	return cmd
 }
 

@@ -28,6 +28,7 @@ type report struct {
 	Late    int `json:"late"`
 	Evicted int `json:"evicted"`
 	Dropped int `json:"dropped"`
+	Omitted int `json:"omitted"`
 }
 
 type checked struct {
@@ -79,6 +80,7 @@ func JSON(w io.Writer, r *contract.Report) error {
 		Late:     r.Late,
 		Evicted:  r.Evicted,
 		Dropped:  r.Dropped,
+		Omitted:  r.Omitted,
 	}
 	if out.Checked.Requests == nil {
 		out.Checked.Requests = map[string]int{}
