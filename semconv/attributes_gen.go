@@ -520,6 +520,9 @@ const (
 	// prompt's length in tokens falls into.
 	//
 	// Type: string. Example: "1k-4k".
+	//
+	// Genaitrace writes 0-256, 256-1k, 1k-4k, 4k-16k, 16k-64k, 64k-256k and
+	// 256k+; 1k is 1024, and a length on a border falls into the upper range.
 	GenAIPromptLengthBucketKey = attribute.Key("genai.prompt.length_bucket")
 
 	// GenAIPromptTemplateDepthKey is genai.prompt.template_depth: templates

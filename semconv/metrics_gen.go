@@ -22,6 +22,7 @@ const (
 	GenAITokensName             = "genai.tokens"
 	GenAITokenStallsName        = "genai.token.stalls"
 	GenAIActiveRequestsName     = "genai.active_requests"
+	GenAIActiveCallsName        = "genai.active_calls"
 	GenAIBatchSizeName          = "genai.batch.size"
 	GenAIKVCacheHitRatioName    = "genai.kv_cache.hit_ratio"
 	GenAIEvaluationsName        = "genai.evaluations"
@@ -830,7 +831,8 @@ func (GenAITokenStalls) AttrAIGPUName(value string) attribute.KeyValue {
 }
 
 // GenAIActiveRequests is the instrument genai.active_requests: requests
-// under way.
+// under way in the process that runs the model or in a gateway; the role
+// tells which.
 //
 // Unit: {request}. Recommended: genai.span.role, gen_ai.operation.name,
 // gen_ai.provider.name, gen_ai.request.model.
@@ -847,7 +849,7 @@ func NewGenAIActiveRequests(m metric.Meter, opts ...metric.Int64UpDownCounterOpt
 		return GenAIActiveRequests{noop.Int64UpDownCounter{}}, nil
 	}
 	inst, err := m.Int64UpDownCounter(GenAIActiveRequestsName, append([]metric.Int64UpDownCounterOption{
-		metric.WithDescription("requests under way"),
+		metric.WithDescription("requests under way in the process that runs the model or in a gateway; the role tells which"),
 		metric.WithUnit("{request}"),
 	}, opts...)...)
 	if inst == nil {
@@ -873,7 +875,7 @@ func (GenAIActiveRequests) Unit() string {
 
 // Description returns what the instrument measures.
 func (GenAIActiveRequests) Description() string {
-	return "requests under way"
+	return "requests under way in the process that runs the model or in a gateway; the role tells which"
 }
 
 // Add adds value with the attributes given.
@@ -908,6 +910,83 @@ func (GenAIActiveRequests) AttrGenAIProviderName(value string) attribute.KeyValu
 // AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
 // model that the request asks for.
 func (GenAIActiveRequests) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// GenAIActiveCalls is the instrument genai.active_calls: model calls under
+// way, as their caller sees them; a process that calls models and runs them
+// counts each once on either side.
+//
+// Unit: {call}. Recommended: gen_ai.operation.name, gen_ai.provider.name,
+// gen_ai.request.model.
+//
+// The zero value records nothing.
+type GenAIActiveCalls struct {
+	metric.Int64UpDownCounter
+}
+
+// NewGenAIActiveCalls makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAIActiveCalls(m metric.Meter, opts ...metric.Int64UpDownCounterOption) (GenAIActiveCalls, error) {
+	if m == nil {
+		return GenAIActiveCalls{noop.Int64UpDownCounter{}}, nil
+	}
+	inst, err := m.Int64UpDownCounter(GenAIActiveCallsName, append([]metric.Int64UpDownCounterOption{
+		metric.WithDescription("model calls under way, as their caller sees them; a process that calls models and runs them counts each once on either side"),
+		metric.WithUnit("{call}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64UpDownCounter{}
+	}
+	return GenAIActiveCalls{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIActiveCalls) Inst() metric.Int64UpDownCounter {
+	return m.Int64UpDownCounter
+}
+
+// Name returns "genai.active_calls".
+func (GenAIActiveCalls) Name() string {
+	return GenAIActiveCallsName
+}
+
+// Unit returns "{call}".
+func (GenAIActiveCalls) Unit() string {
+	return "{call}"
+}
+
+// Description returns what the instrument measures.
+func (GenAIActiveCalls) Description() string {
+	return "model calls under way, as their caller sees them; a process that calls models and runs them counts each once on either side"
+}
+
+// Add adds value with the attributes given.
+func (m GenAIActiveCalls) Add(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64UpDownCounter, value, attrs)
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAIActiveCalls) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64UpDownCounter, value, set)
+}
+
+// AttrGenAIOperationName returns gen_ai.operation.name, an optional
+// attribute: what the model or agent was asked to do.
+func (GenAIActiveCalls) AttrGenAIOperationName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.operation.name").String(value)
+}
+
+// AttrGenAIProviderName returns gen_ai.provider.name, an optional attribute:
+// who serves the model, as the instrumentation knows it; any other name is
+// allowed.
+func (GenAIActiveCalls) AttrGenAIProviderName(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.provider.name").String(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAIActiveCalls) AttrGenAIRequestModel(value string) attribute.KeyValue {
 	return attribute.Key("gen_ai.request.model").String(value)
 }
 

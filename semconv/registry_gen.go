@@ -280,7 +280,7 @@ var attributes = [...]Attribute{
 	{Key: "genai.prompt.chain", Type: "string[]", Brief: "names of the prompts that led to this one, oldest first", Origin: "house"},
 	{Key: "genai.prompt.entropy_bucket", Type: "string", Brief: "range that the entropy of the prompt's characters falls into, in bits", Origin: "house"},
 	{Key: "genai.prompt.hash", Type: "string", Brief: "keyed hash of the prompt, to recognise equal prompts without keeping them", Note: "an unkeyed digest, cut short, can be turned back into a short prompt by trying; the hash is HMAC-SHA-256, the first 16 hex digits", Origin: "house"},
-	{Key: "genai.prompt.length_bucket", Type: "string", Brief: "range that the prompt's length in tokens falls into", Origin: "house"},
+	{Key: "genai.prompt.length_bucket", Type: "string", Brief: "range that the prompt's length in tokens falls into", Note: "genaitrace writes 0-256, 256-1k, 1k-4k, 4k-16k, 16k-64k, 64k-256k and 256k+; 1k is 1024, and a length on a border falls into the upper range", Origin: "house"},
 	{Key: "genai.prompt.placeholder_density", Type: "double", Unit: "1", Brief: "share of the prompt that came from variables, from 0 to 1", Origin: "house"},
 	{Key: "genai.prompt.roles", Type: "string[]", Brief: "roles of the messages, in order", Origin: "house"},
 	{Key: "genai.prompt.template_depth", Type: "int", Brief: "templates nested in one another to make the prompt", Origin: "house"},
@@ -1307,48 +1307,49 @@ var metrics = [...]Metric{
 	{Name: "gen_ai.server.time_per_output_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "(last token − first token) / (tokens − 1) of one successful request", Stability: "development", Buckets: []float64{0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5}, Attributes: requirements44},
 	{Name: "gen_ai.server.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, in the process that runs the model", Stability: "development", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements44},
 	{Name: "gen_ai.workflow.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one run of a workflow, under the oldest name", Stability: "development", Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200}, Factor: 1, Deprecated: "renamed", Replacement: "gen_ai.invoke_agent.duration", Attributes: requirements51},
-	{Name: "genai.active_requests", Instrument: "updowncounter", Type: "int", Unit: "{request}", Brief: "requests under way", Attributes: requirements53},
-	{Name: "genai.batch.size", Instrument: "histogram", Type: "int", Unit: "{request}", Brief: "requests that share one batch", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, Attributes: requirements54},
+	{Name: "genai.active_calls", Instrument: "updowncounter", Type: "int", Unit: "{call}", Brief: "model calls under way, as their caller sees them; a process that calls models and runs them counts each once on either side", Attributes: requirements53},
+	{Name: "genai.active_requests", Instrument: "updowncounter", Type: "int", Unit: "{request}", Brief: "requests under way in the process that runs the model or in a gateway; the role tells which", Attributes: requirements54},
+	{Name: "genai.batch.size", Instrument: "histogram", Type: "int", Unit: "{request}", Brief: "requests that share one batch", Buckets: []float64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}, Attributes: requirements55},
 	{Name: "genai.decode.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "decode starts → decode ends", Buckets: []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}, Attributes: requirements41},
-	{Name: "genai.evaluations", Instrument: "counter", Type: "int", Unit: "{evaluation}", Brief: "judgements about outputs", Attributes: requirements55},
-	{Name: "genai.guardrail.decisions", Instrument: "counter", Type: "int", Unit: "{decision}", Brief: "decisions of safety checks", Attributes: requirements56},
+	{Name: "genai.evaluations", Instrument: "counter", Type: "int", Unit: "{evaluation}", Brief: "judgements about outputs", Attributes: requirements56},
+	{Name: "genai.guardrail.decisions", Instrument: "counter", Type: "int", Unit: "{decision}", Brief: "decisions of safety checks", Attributes: requirements57},
 	{Name: "genai.kv_cache.hit_ratio", Instrument: "histogram", Type: "double", Unit: "1", Brief: "share of the prompt that was found in the KV cache, from 0 to 1", Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}, Attributes: requirements41},
 	{Name: "genai.prefill.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "first forward pass over the prompt starts → its last one ends", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements41},
 	{Name: "genai.queue.wait", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival or enqueue → taken by the scheduler", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements41},
-	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements57},
-	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements58},
-	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements59},
+	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements58},
+	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements59},
+	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements60},
 	{Name: "genai.token.rate", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", Buckets: []float64{1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000}, Attributes: requirements41},
 	{Name: "genai.token.stalls", Instrument: "counter", Type: "int", Unit: "{stall}", Brief: "pauses between two tokens that were longer than the stall threshold", Attributes: requirements41},
-	{Name: "genai.tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens read and generated in the process that runs the model", Attributes: requirements60},
-	{Name: "mcp.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its sender sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements61},
-	{Name: "mcp.client.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the client sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements62},
-	{Name: "mcp.server.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its receiver sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements63},
-	{Name: "mcp.server.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the server sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements64},
+	{Name: "genai.tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens read and generated in the process that runs the model", Attributes: requirements61},
+	{Name: "mcp.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its sender sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements62},
+	{Name: "mcp.client.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the client sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements63},
+	{Name: "mcp.server.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its receiver sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements64},
+	{Name: "mcp.server.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the server sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements65},
 }
 
 var events = [...]Event{
-	{Name: "content_blocked", Brief: "a safety rule held back what was generated; carries genai.guardrail.rule_id", Attributes: requirements65},
-	{Name: "early_stop", Brief: "generation stopped before its natural end; carries genai.early_stop.reason", Attributes: requirements66},
-	{Name: "engine_step", Brief: "one step of the engine, where somebody asked for the costliest of a phase", Attributes: requirements67},
-	{Name: "first_token", Brief: "the first generated output left for the stream; carries llm.ttft_ms", Attributes: requirements68},
+	{Name: "content_blocked", Brief: "a safety rule held back what was generated; carries genai.guardrail.rule_id", Attributes: requirements66},
+	{Name: "early_stop", Brief: "generation stopped before its natural end; carries genai.early_stop.reason", Attributes: requirements67},
+	{Name: "engine_step", Brief: "one step of the engine, where somebody asked for the costliest of a phase", Attributes: requirements68},
+	{Name: "first_token", Brief: "the first generated output left for the stream; carries llm.ttft_ms", Attributes: requirements69},
 	{Name: "gen_ai.assistant.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.choice", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.output.messages"},
-	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements69},
+	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements70},
 	{Name: "gen_ai.client.inference.operation.details", Log: true, Level: "opt_in", Severity: 5, Brief: "everything about one model call, content included where it is wanted, apart from the span", Stability: "development", Attributes: requirements8},
-	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements70},
-	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements71},
-	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements69},
+	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements71},
+	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements72},
+	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements70},
 	{Name: "gen_ai.system.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.system_instructions"},
 	{Name: "gen_ai.tool.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.user.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
-	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements72},
-	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements73},
-	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements74},
-	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements75},
-	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements68},
-	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements76},
-	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements77},
+	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements73},
+	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements74},
+	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements75},
+	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements76},
+	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements69},
+	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements77},
+	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements78},
 }
 
 var requirements0 = []Requirement{
@@ -2240,42 +2241,48 @@ var requirements52 = []Requirement{
 }
 
 var requirements53 = []Requirement{
-	{Key: "genai.span.role", Level: "recommended"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
 var requirements54 = []Requirement{
+	{Key: "genai.span.role", Level: "recommended"},
+	{Key: "gen_ai.operation.name", Level: "recommended"},
+	{Key: "gen_ai.provider.name", Level: "recommended"},
+	{Key: "gen_ai.request.model", Level: "recommended"},
+}
+
+var requirements55 = []Requirement{
 	{Key: "gen_ai.request.model", Level: "recommended"},
 	{Key: "ai.model.version", Level: "opt_in"},
 	{Key: "genai.quantization", Level: "opt_in"},
 	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
-var requirements55 = []Requirement{
+var requirements56 = []Requirement{
 	{Key: "gen_ai.evaluation.name", Level: "required"},
 	{Key: "gen_ai.evaluation.score.label", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
-var requirements56 = []Requirement{
+var requirements57 = []Requirement{
 	{Key: "genai.guardrail.outcome", Level: "required"},
 	{Key: "genai.guardrail.rule_id", Level: "recommended"},
 	{Key: "genai.guardrail.label", Level: "recommended"},
 }
 
-var requirements57 = []Requirement{
+var requirements58 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.source_model", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
-var requirements58 = []Requirement{
+var requirements59 = []Requirement{
 	{Key: "genai.fault", Level: "required"},
 }
 
-var requirements59 = []Requirement{
+var requirements60 = []Requirement{
 	{Key: "genai.span.role", Level: "recommended"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2288,7 +2295,7 @@ var requirements59 = []Requirement{
 	{Key: "genai.prompt.length_bucket", Level: "opt_in"},
 }
 
-var requirements60 = []Requirement{
+var requirements61 = []Requirement{
 	{Key: "genai.token.direction", Level: "required"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2300,7 +2307,7 @@ var requirements60 = []Requirement{
 	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
-var requirements61 = []Requirement{
+var requirements62 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -2315,20 +2322,20 @@ var requirements61 = []Requirement{
 	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
 	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
 	{Key: "mcp.resource.uri", Level: "opt_in"},
-}
-
-var requirements62 = []Requirement{
-	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
-	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
-	{Key: "mcp.protocol.version", Level: "recommended"},
-	{Key: "network.protocol.name", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "network.protocol.version", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "network.transport", Level: "recommended"},
-	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
 }
 
 var requirements63 = []Requirement{
+	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
+	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
+	{Key: "mcp.protocol.version", Level: "recommended"},
+	{Key: "network.protocol.name", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "network.protocol.version", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "network.transport", Level: "recommended"},
+	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
+}
+
+var requirements64 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -2343,7 +2350,7 @@ var requirements63 = []Requirement{
 	{Key: "mcp.resource.uri", Level: "opt_in"},
 }
 
-var requirements64 = []Requirement{
+var requirements65 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
 	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
 	{Key: "mcp.protocol.version", Level: "recommended"},
@@ -2352,16 +2359,16 @@ var requirements64 = []Requirement{
 	{Key: "network.transport", Level: "recommended"},
 }
 
-var requirements65 = []Requirement{
+var requirements66 = []Requirement{
 	{Key: "genai.guardrail.rule_id", Level: "required"},
 	{Key: "genai.guardrail.label", Level: "recommended"},
 }
 
-var requirements66 = []Requirement{
+var requirements67 = []Requirement{
 	{Key: "genai.early_stop.reason", Level: "required"},
 }
 
-var requirements67 = []Requirement{
+var requirements68 = []Requirement{
 	{Key: "genai.step_id", Level: "recommended"},
 	{Key: "ai.gpu.stream_id", Level: "recommended"},
 	{Key: "genai.token.position", Level: "recommended"},
@@ -2370,23 +2377,23 @@ var requirements67 = []Requirement{
 	{Key: "ai.tokenizer.wait_ms", Level: "recommended"},
 }
 
-var requirements68 = []Requirement{
+var requirements69 = []Requirement{
 	{Key: "llm.ttft_ms", Level: "required"},
 }
 
-var requirements69 = []Requirement{
-	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
-	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
-	{Key: "exception.stacktrace", Level: "recommended"},
-}
-
 var requirements70 = []Requirement{
-	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
 	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
+	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
 	{Key: "exception.stacktrace", Level: "recommended"},
 }
 
 var requirements71 = []Requirement{
+	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
+	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
+	{Key: "exception.stacktrace", Level: "recommended"},
+}
+
+var requirements72 = []Requirement{
 	{Key: "gen_ai.evaluation.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.evaluation.score.label", Level: "conditional", If: "it applies", When: Condition{{Op: Known}}},
@@ -2395,7 +2402,7 @@ var requirements71 = []Requirement{
 	{Key: "gen_ai.response.id", Level: "recommended", If: "it is known", When: Condition{{Op: Known}}},
 }
 
-var requirements72 = []Requirement{
+var requirements73 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.value", Level: "required"},
 	{Key: "genai.signal.source_model", Level: "recommended"},
@@ -2403,25 +2410,25 @@ var requirements72 = []Requirement{
 	{Key: "genai.signal.metadata", Level: "opt_in"},
 }
 
-var requirements73 = []Requirement{
+var requirements74 = []Requirement{
 	{Key: "genai.phase", Level: "required"},
 }
 
-var requirements74 = []Requirement{
+var requirements75 = []Requirement{
 	{Key: "genai.preemption.duration_ms", Level: "required"},
 	{Key: "genai.token.count", Level: "recommended"},
 }
 
-var requirements75 = []Requirement{
+var requirements76 = []Requirement{
 	{Key: "genai.token.position", Level: "required"},
 }
 
-var requirements76 = []Requirement{
+var requirements77 = []Requirement{
 	{Key: "genai.stall.duration_ms", Level: "required"},
 	{Key: "genai.token.position", Level: "recommended"},
 }
 
-var requirements77 = []Requirement{
+var requirements78 = []Requirement{
 	{Key: "genai.tokenizer.hash", Level: "required"},
 	{Key: "genai.tokenizer.expected_hash", Level: "required"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
