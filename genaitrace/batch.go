@@ -81,7 +81,7 @@ func (t *Tracer) StartBatch(ctx context.Context, facts BatchFacts) (context.Cont
 	}
 	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceBatch, trace.WithNewRoot(),
 		trace.WithAttributes(t.words.Rewrite(attrs)...))
-	if !span.IsRecording() && !t.metrics.batchSize.Enabled(ctx) {
+	if !span.IsRecording() && !t.metrics.server.batchSize.Enabled(ctx) {
 		return ctx, nil
 	}
 	return ctx, &Batch{t: t, ctx: ctx, span: span, facts: facts, base: time.Now(), in: map[*Inference]time.Duration{}}
@@ -248,6 +248,6 @@ func (b *Batch) end(err error, flag endFlag, at time.Time) {
 	}
 	endSpan(b.span, at)
 	if size > 0 {
-		m.batchSize.Record(b.ctx, int64(size), m.with(dimensions{model: b.facts.Model})...)
+		m.recordBatch(b.ctx, b.facts.Model, size)
 	}
 }

@@ -54,6 +54,7 @@ type Call struct {
 	gateway  bool
 	inner    bool // an outer span carries the official usage keys
 	clock    clock
+	underWay underWay
 	done     atomic.Bool
 	watched  atomic.Bool // a transport feeds this call
 	itemized atomic.Bool // the items of a wrapped stream feed it
@@ -81,11 +82,16 @@ type Call struct {
 // that it is complete: clients close at once, and the cancelled context would
 // make the call look abandoned.
 //
-// Metrics: gen_ai.client.inference.duration; for streams also
-// .time_to_first_chunk and .time_per_output_chunk, and the house histogram
-// genai.time_to_first_token. All are recorded in one pass at the end, also
-// where the span is not sampled. time_per_output_chunk is one SDK record a chunk,
-// the largest part of what a stream costs; where a view drops it, it costs nothing.
+// Metrics: gen_ai.client.inference.duration (of embeddings
+// gen_ai.client.embeddings.duration, of what is no inference
+// gen_ai.client.operation.duration); for streams also .time_to_first_chunk and
+// .time_per_output_chunk, and the house histogram genai.time_to_first_token; of an
+// inference the token counters gen_ai.client.inference.usage.*, whose modality is
+// unknown, and the histograms .operation.input_tokens and .output_tokens, unless an
+// outer call of the trace counts the same tokens. genai.active_calls goes up here and
+// down at the end; all others are recorded in one pass at the end, also where the
+// span is not sampled. time_per_output_chunk is one SDK record a chunk, the largest
+// part of what a stream costs; where a view drops it, it costs nothing.
 func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *Call) {
 	if t == nil || t.metrics == nil {
 		return ctx, nil
@@ -101,6 +107,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	}
 	c := &Call{t: t, ctx: ctx, span: span, req: req, inner: inner, base: now, after: now.Sub(arrived), began: began}
 	c.clock.start(c.base, c.after, t.stalls)
+	c.underWay = t.metrics.enter(ctx, callSide, &req)
 	return context.WithValue(ctx, callKey, c), c
 }
 
@@ -132,7 +139,8 @@ type GatewayRequest struct {
 // usage, which belongs to the span of the call that the gateway makes. The
 // context carries the arrival time for what runs below.
 //
-// Metric: genai.time_to_first_token with genai.span.role=gateway.
+// Metrics: genai.time_to_first_token and genai.active_requests, with
+// genai.span.role=gateway.
 func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.Context, *Call) {
 	if t == nil || t.metrics == nil {
 		return ctx, nil
@@ -147,11 +155,12 @@ func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.
 	options, began := startOptions(trace.SpanKindServer, attrs, req.Arrived, arrived, now)
 	ctx, span := t.tracer.Start(ctx, bound.String(req.Name, maxName), append(options, req.Options...)...)
 	ctx = ContextWithArrival(ctx, arrived)
-	if !span.IsRecording() && !t.metrics.ttft.Enabled(ctx) {
+	if !span.IsRecording() && !t.metrics.gatewayEnabled(ctx) {
 		return ctx, nil
 	}
 	c := &Call{t: t, ctx: ctx, span: span, req: r, gateway: true, base: now, after: now.Sub(arrived), began: began}
 	c.clock.start(c.base, c.after, t.stalls)
+	c.underWay = t.metrics.enter(ctx, gatewaySide, &r)
 	return ctx, c
 }
 
@@ -339,6 +348,7 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 	if c == nil || c.t == nil || !c.done.CompareAndSwap(false, true) {
 		return
 	}
+	defer c.underWay.leave(c.ctx)
 	if err == io.EOF { //nolint:errorlint // wrapped, it is the cause of something else
 		err = nil // how a stream ends well
 	}
@@ -425,7 +435,11 @@ func (c *Call) settle(how outcome, stats *clockStats) {
 
 // describe writes everything that is known only at the end, in one call.
 func (c *Call) describe(stats *clockStats, errType string, end int64) {
-	attrs := make([]attribute.KeyValue, 0, 24)
+	size := 12
+	if stats.ticks > 0 {
+		size = 24
+	}
+	attrs := make([]attribute.KeyValue, 0, size)
 	if c.responseID != "" {
 		attrs = append(attrs, genaiconv.ResponseID(c.responseID))
 	}
@@ -483,67 +497,10 @@ func (c *Call) appendStream(attrs []attribute.KeyValue, stats *clockStats) []att
 // when is a time since arrival.
 func (c *Call) when(ns int64) time.Time { return c.base.Add(time.Duration(ns) - c.after) }
 
-// record writes the metrics of a caller or of a gateway.
-func (c *Call) record(stats *clockStats, how outcome, errType string, duration int64) {
-	m := c.t.metrics
-	d := dimensions{
-		operation: string(c.req.Operation), provider: string(c.req.Provider),
-		model: c.req.Model, responseModel: c.response,
-		serverAddress: c.req.ServerAddress, serverPort: c.req.ServerPort,
-	}
-	if stats.outputs > 0 && m.ttft.Enabled(c.ctx) {
-		withRole := d
-		withRole.role = string(semconv.GenAISpanRoleInference)
-		if c.gateway {
-			withRole.role = string(semconv.GenAISpanRoleGateway)
-		}
-		m.ttft.Record(c.ctx, seconds(stats.firstOutput), m.with(withRole)...)
-	}
-	if c.gateway {
-		return
-	}
-	plain := m.with(d)
-	if stats.ticks > 0 {
-		m.clientFirstChunk.Record(c.ctx, seconds(stats.first), plain...)
-		c.recordGaps(stats, d)
-	}
-	if how.isError() {
-		d.errType = errType
-		plain = m.with(d)
-	}
-	m.clientDuration.Record(c.ctx, seconds(duration), plain...)
-	if !c.inner {
-		m.recordTokens(c.ctx, d, c.usage)
-	}
-}
-
 // Fault counts an input that telemetry could not read, and reports the first of
 // each kind to the error handler of OpenTelemetry.
 func (c *Call) Fault(kind semconv.GenAIFaultAttr, err error) {
 	if c != nil && c.t != nil {
 		c.t.metrics.fault(c.ctx, kind, err)
 	}
-}
-
-// recordGaps writes one value for each chunk after the first. The SDK's cost of a
-// value grows with its attributes, so these carry only those that the conventions
-// require, and only the longest gap offers the span as its exemplar.
-func (c *Call) recordGaps(stats *clockStats, d dimensions) {
-	m := c.t.metrics
-	if stats.ticks < 2 || !m.clientPerChunk.Enabled(c.ctx) {
-		return
-	}
-	opts := m.with(dimensions{operation: d.operation, provider: d.provider, model: d.model})
-	apart, longest := context.Background(), int64(-1)
-	stats.eachGap(func(ns int64) {
-		if ns <= longest {
-			m.clientPerChunk.Record(apart, seconds(ns), opts...)
-			return
-		}
-		if longest >= 0 {
-			m.clientPerChunk.Record(apart, seconds(longest), opts...)
-		}
-		longest = ns
-	})
-	m.clientPerChunk.Record(c.ctx, seconds(longest), opts...)
 }

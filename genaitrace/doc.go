@@ -77,6 +77,23 @@
 // ([WithStallThreshold]). [WithTokenEvents] asks for an event a token all the same.
 // Without it no span of this package has more than 100 events.
 //
+// # The metrics
+//
+// They are recorded also where the span is not sampled, with the span's context, so
+// that a histogram's exemplar leads to the trace. Nothing records what is unknown.
+//
+//	in the process that runs the model   gen_ai.server.request.duration, .time_to_first_token, .time_per_output_token
+//	                                     genai.queue.wait, genai.prefill.duration, genai.decode.duration: one value a phase
+//	                                     genai.tokens, genai.token.rate, genai.kv_cache.hit_ratio
+//	at its caller                        gen_ai.client.inference.duration, .time_to_first_chunk, .time_per_output_chunk
+//	                                     gen_ai.client.inference.usage.*, .operation.input_tokens, .operation.output_tokens
+//	                                     genai.time_to_first_token, genai.active_calls
+//	in a gateway                         genai.time_to_first_token
+//	where requests are served            genai.active_requests
+//
+// The token rate is (tokens − 1) / (last token − first token), the inverse of the time
+// per output token. [WithMetricDimensions] adds dimensions.
+//
 // # What it never does
 //
 // It sets no global, starts no goroutine, logs nothing and reads no prompt and

@@ -30,9 +30,18 @@ var engineKeys = [...]attribute.Key{
 }
 
 // SetEngine notes what runs the model; known fields replace those of earlier
-// calls. The version of the model is in [Request.ModelVersion].
+// calls. Quantization and DeviceName are dimensions of the metrics where
+// [WithMetricDimensions] asks for them. The version of the model is in [Request.ModelVersion].
 func (inf *Inference) SetEngine(e Engine) {
-	if inf == nil || inf.t == nil || !inf.span.IsRecording() {
+	if inf == nil || inf.t == nil {
+		return
+	}
+	inf.mu.Lock()
+	if !inf.ended {
+		inf.learnEngine(e)
+	}
+	inf.mu.Unlock()
+	if !inf.span.IsRecording() {
 		return
 	}
 	for i, value := range [...]string{e.Backend, e.Quantization, e.DecodingStrategy, e.DeviceName} {

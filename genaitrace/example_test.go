@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -110,4 +112,30 @@ func ExampleDecodeTimeline() {
 	// 0 0s
 	// 1 20.598318ms
 	// 2 41.196636ms
+}
+
+// The wait for the scheduler by length of prompt and number format of the weights.
+func ExampleWithMetricDimensions() {
+	reader := sdkmetric.NewManualReader()
+	tr := genaitrace.New(
+		genaitrace.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))),
+		genaitrace.WithMetricDimensions(semconv.GenAIPromptLengthBucketKey, semconv.GenAIQuantizationKey))
+
+	ctx, inf := tr.StartInference(context.Background(), genaitrace.Request{Model: "qwen2.5-7b-instruct"})
+	inf.SetEngine(genaitrace.Engine{Quantization: "fp8"})
+	_, queue := inf.StartQueue(ctx)
+	queue.End()
+	inf.SetUsage(genaitrace.Usage{InputTokens: new(2456)})
+	inf.End()
+
+	var recorded metricdata.ResourceMetrics
+	_ = reader.Collect(ctx, &recorded)
+	for _, m := range recorded.ScopeMetrics[0].Metrics {
+		if m.Name == semconv.GenAIQueueWaitName {
+			point := m.Data.(metricdata.Histogram[float64]).DataPoints[0]
+			fmt.Println(m.Name, point.Attributes.Encoded(attribute.DefaultEncoder()))
+		}
+	}
+	// Output:
+	// genai.queue.wait gen_ai.operation.name=chat,gen_ai.request.model=qwen2.5-7b-instruct,genai.prompt.length_bucket=1k-4k,genai.quantization=fp8
 }

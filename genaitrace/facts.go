@@ -115,6 +115,14 @@ func FactsFromContext(ctx context.Context) []attribute.KeyValue {
 	return set.attrs
 }
 
+// factOf returns one fact of ctx; empty where it is unknown.
+func factOf(ctx context.Context, kind factKind) string {
+	if set, _ := ctx.Value(factsKey).(*factSet); set != nil {
+		return set.values[kind]
+	}
+	return ""
+}
+
 // facts are those of ctx in the Tracer's words.
 func (t *Tracer) facts(ctx context.Context) []attribute.KeyValue {
 	attrs := FactsFromContext(ctx)

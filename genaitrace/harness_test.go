@@ -169,7 +169,9 @@ func (r *recording) points(name string) []metricdata.HistogramDataPoint[float64]
 	}
 	h, ok := m.Data.(metricdata.Histogram[float64])
 	require.True(r.t, ok, "%s is a %T", name, m.Data)
-	assert.Equal(r.t, "s", m.Unit, name)
+	registered, ok := semconv.LookupMetric(name)
+	require.True(r.t, ok, name)
+	assert.Equal(r.t, registered.Unit, m.Unit, name)
 	return h.DataPoints
 }
 
@@ -200,31 +202,54 @@ func (r *recording) total(name string) (n int) {
 
 func (r *recording) metric(name string) (metricdata.Metrics, bool) {
 	r.t.Helper()
+	m, ok := r.allMetrics()[name]
+	return m, ok
+}
+
+// allMetrics returns what was recorded so far, by name.
+func (r *recording) allMetrics() map[string]metricdata.Metrics {
+	r.t.Helper()
 	var all metricdata.ResourceMetrics
 	require.NoError(r.t, r.reader.Collect(context.Background(), &all))
+	byName := map[string]metricdata.Metrics{}
 	for _, scope := range all.ScopeMetrics {
 		for _, m := range scope.Metrics {
-			if m.Name == name {
-				return m, true
-			}
+			byName[m.Name] = m
 		}
 	}
-	return metricdata.Metrics{}, false
+	return byName
+}
+
+// sums returns the points of a counter; none where nothing was added.
+func (r *recording) sums(name string) []metricdata.DataPoint[int64] {
+	r.t.Helper()
+	m, ok := r.metric(name)
+	if !ok {
+		return nil
+	}
+	sum, ok := m.Data.(metricdata.Sum[int64])
+	require.True(r.t, ok, "%s is a %T", name, m.Data)
+	return sum.DataPoints
+}
+
+// sumBy returns the values of a counter by one of its dimensions; "" where a point
+// has it not.
+func (r *recording) sumBy(name string, key attribute.Key) map[string]int64 {
+	r.t.Helper()
+	by := map[string]int64{}
+	for _, p := range r.sums(name) {
+		value, _ := p.Attributes.Value(key)
+		by[value.AsString()] += p.Value
+	}
+	return by
 }
 
 // faults returns how many faults of each kind were counted.
 func (r *recording) faults() map[semconv.GenAIFaultAttr]int {
 	r.t.Helper()
 	counted := map[semconv.GenAIFaultAttr]int{}
-	m, ok := r.metric(semconv.GenAITelemetryFaultsName)
-	if !ok {
-		return counted
-	}
-	sum, ok := m.Data.(metricdata.Sum[int64])
-	require.True(r.t, ok, "%s is a %T", m.Name, m.Data)
-	for _, p := range sum.DataPoints {
-		kind, _ := p.Attributes.Value(semconv.GenAIFaultKey)
-		counted[semconv.GenAIFaultAttr(kind.AsString())] += int(p.Value)
+	for kind, n := range r.sumBy(semconv.GenAITelemetryFaultsName, semconv.GenAIFaultKey) {
+		counted[semconv.GenAIFaultAttr(kind)] += int(n)
 	}
 	return counted
 }

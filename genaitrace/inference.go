@@ -43,6 +43,8 @@ type Inference struct {
 	responseID string
 	response   string
 	stops      stopNotes
+	underWay   underWay
+	measures   measures
 	labels     *phaseLabels         // of the phase that labelled a goroutine last
 	facts      []attribute.KeyValue // written at the end
 	passes     int                  // spans of forward passes and kernels
@@ -64,8 +66,10 @@ type Inference struct {
 // a metric records.
 //
 // Metrics: gen_ai.server.request.duration, .time_to_first_token and
-// .time_per_output_token, recorded at the end also where the span is not
-// sampled.
+// .time_per_output_token; genai.queue.wait, genai.prefill.duration and
+// genai.decode.duration, one value a phase; genai.token.rate, genai.tokens and
+// genai.kv_cache.hit_ratio. genai.active_requests goes up here and down at the end;
+// all others are recorded at the end, also where the span is not sampled.
 func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Context, *Inference) {
 	if t == nil || t.metrics == nil {
 		return ctx, nil
@@ -88,6 +92,7 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 		base: now, after: now.Sub(arrived), began: began,
 	}
 	inf.open, inf.intervals = inf.openSpace[:0], inf.ranSpace[:0]
+	inf.underWay = t.metrics.enter(ctx, hostSide, &req)
 	return ctx, inf
 }
 
@@ -217,6 +222,7 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 	inf.stopOn(how)
 	open, batches := inf.stillOpen(), inf.batches
 	inf.mu.Unlock()
+	defer inf.underWay.leave(inf.ctx)
 
 	for _, p := range open {
 		p.finish(how, errType, err, at)
@@ -341,31 +347,6 @@ func firstStart(intervals []interval, want part) (start int64, ok bool) {
 		}
 	}
 	return start, ok
-}
-
-// record writes the metrics of a host.
-func (inf *Inference) record(how outcome, errType string, duration int64) {
-	m := inf.t.metrics
-	d := dimensions{
-		operation: string(inf.req.Operation), provider: string(inf.req.Provider),
-		model: inf.req.Model, responseModel: inf.response,
-		serverAddress: inf.req.ServerAddress, serverPort: inf.req.ServerPort,
-	}
-	plain := m.with(d)
-	withError := plain
-	if errType != "" {
-		d.errType = errType
-		withError = m.with(d)
-	}
-	m.serverDuration.Record(inf.ctx, seconds(duration), withError...)
-	// The conventions define both token times for successful responses.
-	if inf.tokens.count == 0 || how.isError() {
-		return
-	}
-	m.serverTTFT.Record(inf.ctx, seconds(inf.tokens.first), plain...)
-	if perToken, ok := inf.tokens.perToken(); ok {
-		m.serverPerToken.Record(inf.ctx, perToken, plain...)
-	}
 }
 
 // setStatus marks failures. The message of an error may hold text of the user,

@@ -180,8 +180,14 @@ func (p *Phase) SetAttributes(attrs ...attribute.KeyValue) {
 // SetInputTokens notes the length of the prompt, once the tokenizer knows it.
 // Zero and negative counts are unknown.
 func (p *Phase) SetInputTokens(n int) {
-	if p != nil && p.inf != nil && n > 0 {
-		p.span.SetAttributes(semconv.AITokensInput(n))
+	if p == nil || p.inf == nil || n <= 0 {
+		return
+	}
+	p.span.SetAttributes(semconv.AITokensInput(n))
+	p.inf.mu.Lock()
+	defer p.inf.mu.Unlock()
+	if !p.ended {
+		p.inf.measures.learnPrompt(promptFacts{tokens: n})
 	}
 }
 
@@ -239,6 +245,9 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	if sane && p.kind.part != partCount {
 		inf.ran(p.kind.part, p.start, end)
 	}
+	if sane {
+		inf.measures.add(p, end-p.start)
+	}
 	var stats *clockStats
 	if p.decode != nil {
 		stats = p.decode.collect(inf)
@@ -251,9 +260,9 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	}
 	var stalls int
 	var longest []pause
-	if stats != nil && (p.span.IsRecording() || m.stalls.Enabled(inf.ctx)) {
+	if stats != nil && (p.span.IsRecording() || m.server.stalls.Enabled(inf.ctx)) {
 		stalls, longest = stats.stalls(inf.t.stalls)
-		m.addStalls(inf.ctx, &inf.req, stalls)
+		inf.countStalls(stalls)
 	}
 	if p.span.IsRecording() {
 		size := 2 + len(p.facts)

@@ -303,6 +303,19 @@ func (l *placement) draw(ctx context.Context, t *Tracer, prompt promptFacts, whe
 	}
 }
 
+// each calls record with every phase that was reported and not observed. A nil
+// receiver has none.
+func (r *reportedPhases) each(seen partSet, record func(kind *phaseKind, ns int64)) {
+	if r == nil {
+		return
+	}
+	for i, kind := range reportable {
+		if r.durations[i].known && !seen.has(kind.part) {
+			record(kind, int64(r.durations[i].n))
+		}
+	}
+}
+
 // prompt is what the token counts say of the prompt.
 func (have *usage) prompt() (f promptFacts) {
 	f.tokens = have.input.n

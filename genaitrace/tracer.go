@@ -46,6 +46,7 @@ type config struct {
 	tracerProvider trace.TracerProvider
 	meterProvider  metric.MeterProvider
 	vocabulary     semconv.Vocabulary
+	dimensions     [extraKinds]bool
 	chosen         bool // by option
 	profileLabels  bool
 	stalls         stallRule
@@ -101,7 +102,7 @@ func New(opts ...Option) *Tracer {
 	return &Tracer{
 		models:  bound.Set{Limit: maxDistinct},
 		tracer:  c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(Version)),
-		metrics: newMetrics(c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version)), c.vocabulary),
+		metrics: newMetrics(c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version)), c.vocabulary, c.dimensions),
 		words:   c.vocabulary,
 
 		profileLabels: c.profileLabels,

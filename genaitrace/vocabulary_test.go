@@ -11,9 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -118,23 +116,6 @@ func TestLegacyRecordsTheMetricsOfOlderDashboards(t *testing.T) {
 		_, ok = r.metric(genaiconv.ClientInferenceDurationName)
 		assert.False(t, ok, "the same fact under two names would count twice")
 	})
-}
-
-// One metric that is recorded is enough for a call to be recorded.
-func TestLegacyTokenUsageAloneIsRecorded(t *testing.T) {
-	reader := sdkmetric.NewManualReader()
-	drop := func(name string) sdkmetric.Option {
-		return sdkmetric.WithView(sdkmetric.NewView(sdkmetric.Instrument{Name: name}, sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}}))
-	}
-	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), drop("gen_ai.client.operation.*"), drop(semconv.GenAITimeToFirstTokenName))
-	tracer := genaitrace.New(genaitrace.WithTracerProvider(tracenoop.NewTracerProvider()), genaitrace.WithMeterProvider(meters), genaitrace.WithVocabulary(semconv.Legacy))
-	_, call := tracer.StartCall(t.Context(), genaitrace.Request{Model: "m"})
-	call.SetUsage(genaitrace.Usage{InputTokens: new(19)})
-	call.End()
-	var rm metricdata.ResourceMetrics
-	require.NoError(t, reader.Collect(t.Context(), &rm))
-	require.Len(t, rm.ScopeMetrics, 1)
-	assert.Equal(t, genaiconv.ClientTokenUsageName, rm.ScopeMetrics[0].Metrics[0].Name)
 }
 
 func TestTheEnvironmentChoosesTheVocabularyUnlessAnOptionDoes(t *testing.T) {
