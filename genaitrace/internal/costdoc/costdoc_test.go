@@ -105,7 +105,7 @@ func TestABadFigureIsAnError(t *testing.T) {
 }
 
 func TestRowsWithoutTheirBenchmarksAreNamed(t *testing.T) {
-	err := write(&bytes.Buffer{}, readRounds(t), 2, "go1")
+	err := write(&bytes.Buffer{}, readRounds(t), made{})
 	require.ErrorContains(t, err, "rows.go names benchmarks that did not run: genaihttp Stream500/handwritten, genaihttp Stream500/otelgenai,")
 	assert.NotContains(t, err.Error(), "Token/recording")
 }
@@ -118,8 +118,10 @@ func TestThePageIsMadeOfTheBenchmarks(t *testing.T) {
 	r := newResults()
 	require.NoError(t, benchmark(t.Context(), r, "1x"))
 	var page bytes.Buffer
-	require.NoError(t, write(&page, r, 1, "go1.99"))
-	assert.Contains(t, page.String(), "go1.99")
+	require.NoError(t, write(&page, r, made{1, "1x", "go run it", "go1.99"}))
+	for _, how := range []string{"go1.99", "for 1x", "go run it"} {
+		assert.Contains(t, page.String(), how)
+	}
 	assert.NotContains(t, page.String(), "%!", "a verb without its value")
 	for _, row := range rows {
 		assert.Contains(t, page.String(), ". "+row.what+" | ")

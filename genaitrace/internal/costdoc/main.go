@@ -48,7 +48,7 @@ func run() error {
 		}
 	}
 	var page bytes.Buffer
-	if err := write(&page, all, *rounds, runtime.Version()); err != nil {
+	if err := write(&page, all, made{*rounds, *benchtime, command(), runtime.Version()}); err != nil {
 		return err
 	}
 	if *out == "-" {
@@ -56,6 +56,17 @@ func run() error {
 		return err
 	}
 	return os.WriteFile(*out, page.Bytes(), 0o644)
+}
+
+// command is what made the page, to make it again.
+func command() string {
+	words := []string{"go run ./genaitrace/internal/costdoc"}
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name != "o" {
+			words = append(words, "-"+f.Name, f.Value.String())
+		}
+	})
+	return strings.Join(words, " ")
 }
 
 // benchmark runs every benchmark once. Go runs those of several packages one after

@@ -15,10 +15,10 @@ const head = `# What it costs
 
 Medians of %d rounds on %s (%s/%s, %s cores), %s.
 %s
-A round runs each benchmark once, and the ratios are those of the medians of this one
-run; absolute figures vary with the machine. Again:
+A round runs each benchmark once, for %s, and the ratios are those of the medians of
+this one run; absolute figures vary with the machine. Again:
 
-` + "```sh\ngo run ./genaitrace/internal/costdoc\n```" + `
+` + "```sh\n%s\n```" + `
 
 A twin does by hand, on the API of OpenTelemetry, what is measured: a test holds that
 both make the same spans with the same attributes and events and record the same
@@ -29,8 +29,14 @@ metrics, but for what the token clock alone knows. The targets are those of
 |---|---|---|---|---|---|---|
 `
 
+// made says how a page was made.
+type made struct {
+	rounds                        int
+	benchtime, command, goVersion string
+}
+
 // write writes the page.
-func write(page io.Writer, r *results, rounds int, goVersion string) error {
+func write(page io.Writer, r *results, how made) error {
 	var table, floors bytes.Buffer
 	for i, row := range rows {
 		figure, beside := r.measure(row.figure), r.measure(row.beside)
@@ -54,7 +60,8 @@ func write(page io.Writer, r *results, rounds int, goVersion string) error {
 		slices.Sort(r.missing)
 		return fmt.Errorf("rows.go names benchmarks that did not run: %s", strings.Join(slices.Compact(r.missing), ", "))
 	}
-	fmt.Fprintf(page, head, rounds, r.machine["cpu"], r.machine["goos"], r.machine["goarch"], r.cores, goVersion, r.steadiness())
+	fmt.Fprintf(page, head, how.rounds, r.machine["cpu"], r.machine["goos"], r.machine["goarch"], r.cores, how.goVersion,
+		r.steadiness(), how.benchtime, how.command)
 	_, err := table.WriteTo(page)
 	if err != nil || floors.Len() == 0 {
 		return err
