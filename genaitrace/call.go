@@ -121,49 +121,6 @@ func CallFromContext(ctx context.Context) *Call {
 	return c
 }
 
-// A GatewayRequest describes the span of a gateway's entry.
-type GatewayRequest struct {
-	// Name of the span, for example "POST /v1/chat/completions": a route,
-	// never a raw path.
-	Name string
-	// Arrived is when the request reached this process; zero means now.
-	Arrived time.Time
-	// Operation is what the model is asked to do; zero means chat.
-	Operation genaiconv.OperationNameAttr
-	// Attributes and Options are given to the span at its start.
-	Attributes []attribute.KeyValue
-	Options    []trace.SpanStartOption
-}
-
-// StartGateway starts the span of a gateway's entry (SERVER). It writes no
-// usage, which belongs to the span of the call that the gateway makes. The
-// context carries the arrival time for what runs below.
-//
-// Metrics: genai.time_to_first_token and genai.active_requests, with
-// genai.span.role=gateway.
-func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.Context, *Call) {
-	if t == nil || t.metrics == nil {
-		return ctx, nil
-	}
-	r := Request{Operation: req.Operation, Arrived: req.Arrived}
-	r.clean()
-	arrived, now := t.arrival(ctx, req.Arrived)
-	facts := t.facts(ctx)
-	attrs := append(make([]attribute.KeyValue, 0, len(facts)+len(req.Attributes)+1), facts...)
-	attrs = append(attrs, semconv.GenAISpanRole(semconv.GenAISpanRoleGateway))
-	attrs = append(attrs, req.Attributes...)
-	options, began := startOptions(trace.SpanKindServer, attrs, req.Arrived, arrived, now)
-	ctx, span := t.tracer.Start(ctx, bound.String(req.Name, maxName), append(options, req.Options...)...)
-	ctx = ContextWithArrival(ctx, arrived)
-	if !span.IsRecording() && !t.metrics.gatewayEnabled(ctx) {
-		return ctx, nil
-	}
-	c := &Call{t: t, ctx: ctx, span: span, req: r, gateway: true, base: now, after: now.Sub(arrived), began: began}
-	c.clock.start(c.base, c.after, t.stalls)
-	c.underWay = t.metrics.enter(ctx, gatewaySide, &r)
-	return ctx, c
-}
-
 // Watch claims the call for a transport that feeds it, and returns the number of
 // this attempt, from 1; 0 where another attempt has the call. What an earlier
 // attempt noted of its failure and of the engine's times is forgotten: the last

@@ -84,15 +84,16 @@
 //
 //	in the process that runs the model   gen_ai.server.request.duration, .time_to_first_token, .time_per_output_token
 //	                                     genai.queue.wait, genai.prefill.duration, genai.decode.duration: one value a phase
-//	                                     genai.tokens, genai.token.rate, genai.kv_cache.hit_ratio
+//	                                     genai.tokens, genai.token.rate, genai.token.stalls, genai.kv_cache.hit_ratio
+//	                                     genai.batch.size
 //	at its caller                        gen_ai.client.inference.duration, .time_to_first_chunk, .time_per_output_chunk
 //	                                     gen_ai.client.inference.usage.*, .operation.input_tokens, .operation.output_tokens
 //	                                     genai.time_to_first_token, genai.active_calls
 //	in a gateway                         genai.time_to_first_token
 //	where requests are served            genai.active_requests
 //
-// The token rate is (tokens − 1) / (last token − first token), the inverse of the time
-// per output token. [WithMetricDimensions] adds dimensions.
+// The token rate is (tokens − 1) / (last token − first token), of all answers together.
+// [WithMetricDimensions] adds dimensions.
 //
 // # What it never does
 //

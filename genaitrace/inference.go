@@ -67,9 +67,10 @@ type Inference struct {
 //
 // Metrics: gen_ai.server.request.duration, .time_to_first_token and
 // .time_per_output_token; genai.queue.wait, genai.prefill.duration and
-// genai.decode.duration, one value a phase; genai.token.rate, genai.tokens and
-// genai.kv_cache.hit_ratio. genai.active_requests goes up here and down at the end;
-// all others are recorded at the end, also where the span is not sampled.
+// genai.decode.duration, one value a phase, observed or reported; genai.token.rate,
+// genai.tokens and genai.kv_cache.hit_ratio. genai.active_requests goes up here and
+// down at the end, genai.token.stalls is counted when decode ends; all others are
+// recorded at the end, also where the span is not sampled.
 func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Context, *Inference) {
 	if t == nil || t.metrics == nil {
 		return ctx, nil

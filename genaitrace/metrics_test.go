@@ -18,7 +18,6 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
-	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
@@ -86,6 +85,67 @@ func TestEachPhaseIsOneValue(t *testing.T) {
 	})
 }
 
+// What the engine reports is measured as it was reported, and not where it was
+// observed.
+func TestReportedPhasesAreMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record(t)
+		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+		inf.RecordPhases(genaitrace.PhaseTimes{
+			Queue: new(3 * time.Second), Load: new(time.Second), Prefill: new(time.Hour), Decode: new(20 * time.Millisecond),
+		})
+		_, queue := inf.StartQueue(ctx)
+		time.Sleep(2 * time.Second)
+		queue.End()
+		inf.End()
+		assert.Equal(t, 2., r.once(semconv.GenAIQueueWaitName), "it was observed")
+		assert.Equal(t, 3600., r.once(semconv.GenAIPrefillDurationName), "longer than the request, and unaltered")
+		assert.Equal(t, 0.02, r.once(semconv.GenAIDecodeDurationName))
+	})
+}
+
+// The rate is that of the request, the time per token that of an answer.
+func TestTheRateIsOfAllAnswersTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record(t)
+		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+		_, d := inf.StartDecode(ctx)
+		for range 3 {
+			for choice := range 2 {
+				d.Tick(genaitrace.Tick{Choice: choice})
+			}
+			time.Sleep(time.Second)
+		}
+		inf.End()
+		assert.Equal(t, 1., r.once(genaiconv.ServerTimePerOutputTokenName))
+		assert.Equal(t, 2.5, r.once(semconv.GenAITokenRateName), "5 tokens after the first in 2 s")
+	})
+}
+
+func TestStallsHaveTheDimensionsOfTheirRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withDimensions(t, everyDimension())
+		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{Model: "m"})
+		inf.SetEngine(genaitrace.Engine{Quantization: "fp8"})
+		_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 300})
+		prefill.End()
+		_, d := inf.StartDecode(ctx)
+		for range 3 {
+			d.Token()
+			time.Sleep(time.Minute)
+		}
+		d.End()
+		inf.End()
+		points := r.sums(semconv.GenAITokenStallsName)
+		require.Len(t, points, 1)
+		assert.Equal(t, int64(2), points[0].Value)
+		assert.Equal(t, map[string]any{
+			"gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+			"genai.quantization": "fp8", "genai.prompt.length_bucket": "256-1k",
+		}, dims(points[0].Attributes))
+	})
+}
+
 func TestWhatIsUnknownIsInNoMetricOfAnInference(t *testing.T) {
 	r := record(t)
 	_, inf := r.StartInference(t.Context(), genaitrace.Request{})
@@ -93,113 +153,6 @@ func TestWhatIsUnknownIsInNoMetricOfAnInference(t *testing.T) {
 	assert.ElementsMatch(t, []string{genaiconv.ServerRequestDurationName, semconv.GenAIActiveRequestsName},
 		slices.Collect(maps.Keys(r.allMetrics())))
 	assert.Equal(t, map[string]any{"gen_ai.operation.name": "chat"}, dims(r.point(genaiconv.ServerRequestDurationName).Attributes))
-}
-
-func TestTheTokensOfAnInference(t *testing.T) {
-	const prompt, cached = 100, 25
-	prefill := func(p genaitrace.Prompt) func(context.Context, *genaitrace.Inference) {
-		return func(ctx context.Context, inf *genaitrace.Inference) {
-			_, phase := inf.StartPrefill(ctx, p)
-			phase.End()
-		}
-	}
-	usage := func(u genaitrace.Usage) func(context.Context, *genaitrace.Inference) {
-		return func(_ context.Context, inf *genaitrace.Inference) { inf.SetUsage(u) }
-	}
-	for name, tt := range map[string]struct {
-		do    []func(context.Context, *genaitrace.Inference)
-		want  map[string]int64
-		ratio float64 // -1: none
-	}{
-		"of the usage": {
-			[]func(context.Context, *genaitrace.Inference){usage(genaitrace.Usage{InputTokens: new(prompt), OutputTokens: new(7), CachedTokens: new(cached)})},
-			map[string]int64{"input": prompt, "output": 7}, 0.25,
-		},
-		"a known 0": {
-			[]func(context.Context, *genaitrace.Inference){usage(genaitrace.Usage{InputTokens: new(prompt), OutputTokens: new(0), CachedTokens: new(0)})},
-			map[string]int64{"input": prompt, "output": 0}, 0,
-		},
-		"a prompt of 0 tokens has no ratio": {
-			[]func(context.Context, *genaitrace.Inference){usage(genaitrace.Usage{InputTokens: new(0), CachedTokens: new(0)})},
-			map[string]int64{"input": 0}, -1,
-		},
-		"more cached than there are": {
-			[]func(context.Context, *genaitrace.Inference){usage(genaitrace.Usage{InputTokens: new(prompt), CachedTokens: new(prompt + 1)})},
-			map[string]int64{"input": prompt}, -1,
-		},
-		"cached tokens of an unknown prompt": {
-			[]func(context.Context, *genaitrace.Inference){usage(genaitrace.Usage{CachedTokens: new(cached)})},
-			map[string]int64{}, -1,
-		},
-		"of prefill": {
-			[]func(context.Context, *genaitrace.Inference){prefill(genaitrace.Prompt{Tokens: prompt, Cached: new(cached)})},
-			map[string]int64{"input": prompt}, 0.25,
-		},
-		"of prefill, nothing known of the cache": {
-			[]func(context.Context, *genaitrace.Inference){prefill(genaitrace.Prompt{Tokens: prompt})},
-			map[string]int64{"input": prompt}, -1,
-		},
-		"of prefill, nothing cached": {
-			[]func(context.Context, *genaitrace.Inference){prefill(genaitrace.Prompt{Tokens: prompt, Cached: new(0)})},
-			map[string]int64{"input": prompt}, 0,
-		},
-		"of prefill, computed again after a preemption": {
-			[]func(context.Context, *genaitrace.Inference){
-				prefill(genaitrace.Prompt{Tokens: prompt, Cached: new(cached)}), prefill(genaitrace.Prompt{Tokens: 2 * prompt, Cached: new(prompt)}),
-			},
-			map[string]int64{"input": prompt}, 0.25,
-		},
-		"of a negative prompt": {
-			[]func(context.Context, *genaitrace.Inference){prefill(genaitrace.Prompt{Tokens: -prompt, Cached: new(-cached)})},
-			map[string]int64{}, -1,
-		},
-		"of the tokenizer": {
-			[]func(context.Context, *genaitrace.Inference){func(ctx context.Context, inf *genaitrace.Inference) {
-				_, phase := inf.StartTokenize(ctx)
-				phase.SetInputTokens(prompt)
-				phase.End()
-				phase.SetInputTokens(1)
-			}},
-			map[string]int64{"input": prompt}, -1,
-		},
-		"of the token clock": {
-			[]func(context.Context, *genaitrace.Inference){func(ctx context.Context, inf *genaitrace.Inference) {
-				_, d := inf.StartDecode(ctx)
-				d.Tokens(4)
-				d.Token()
-			}},
-			map[string]int64{"output": 5}, -1,
-		},
-		"of the usage rather than the clock": {
-			[]func(context.Context, *genaitrace.Inference){
-				func(ctx context.Context, inf *genaitrace.Inference) {
-					_, d := inf.StartDecode(ctx)
-					d.Tokens(4)
-				}, prefill(genaitrace.Prompt{Tokens: 1}), usage(genaitrace.Usage{InputTokens: new(2), OutputTokens: new(3)}),
-			},
-			map[string]int64{"input": 2, "output": 3}, -1,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for how, end := range map[string]func(*genaitrace.Inference){
-				"well":   (*genaitrace.Inference).End,
-				"failed": func(inf *genaitrace.Inference) { inf.Fail(typedError("device_lost")) },
-			} {
-				r := record(t)
-				ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
-				for _, do := range tt.do {
-					do(ctx, inf)
-				}
-				end(inf)
-				assert.Equal(t, tt.want, r.sumBy(semconv.GenAITokensName, semconv.GenAITokenDirectionKey), how)
-				if tt.ratio < 0 {
-					assert.Empty(t, r.points(semconv.GenAIKVCacheHitRatioName), how)
-					continue
-				}
-				assert.Equal(t, tt.ratio, r.once(semconv.GenAIKVCacheHitRatioName), how)
-			}
-		})
-	}
 }
 
 // A rate needs a time between two tokens, and a request that went well.
@@ -230,89 +183,6 @@ func TestTheRateOfTokens(t *testing.T) {
 				}
 				assert.InDelta(t, tt.want, r.once(semconv.GenAITokenRateName), 1e-9)
 			})
-		})
-	}
-}
-
-func TestTheTokensOfACall(t *testing.T) {
-	const (
-		input     = genaiconv.ClientInferenceUsageInputTokensName
-		output    = genaiconv.ClientInferenceUsageOutputTokensName
-		read      = genaiconv.ClientInferenceUsageCacheReadInputTokensName
-		write     = genaiconv.ClientInferenceUsageCacheWriteInputTokensName
-		reasoning = genaiconv.ClientInferenceUsageReasoningOutputTokensName
-	)
-	for name, tt := range map[string]struct {
-		request  genaitrace.Request
-		usage    genaitrace.Usage
-		inner    bool
-		counters map[string]int64
-		lengths  map[string]int64 // input and output of the histograms
-	}{
-		"all known": {
-			usage:    fullUsage(),
-			counters: map[string]int64{input: 2456, output: 3, read: 1024, write: 512, reasoning: 0},
-			lengths:  map[string]int64{"input": 2456, "output": 3},
-		},
-		"no usage is a 0 of the counters, and no length": {
-			counters: map[string]int64{input: 0, output: 0},
-		},
-		"output unknown": {
-			usage:    genaitrace.Usage{InputTokens: new(19)},
-			counters: map[string]int64{input: 19, output: 0},
-			lengths:  map[string]int64{"input": 19},
-		},
-		"a known 0 is a length": {
-			usage:    genaitrace.Usage{InputTokens: new(19), OutputTokens: new(0)},
-			counters: map[string]int64{input: 19, output: 0},
-			lengths:  map[string]int64{"input": 19, "output": 0},
-		},
-		"an outer call counts them": {usage: fullUsage(), inner: true},
-		"embeddings are no inference": {
-			request: genaitrace.Request{Operation: genaiconv.OperationNameEmbeddings}, usage: fullUsage(),
-		},
-		"fetching an answer generates none": {
-			request: genaitrace.Request{Operation: genaiconv.OperationNameFetchResponse}, usage: fullUsage(),
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := record(t)
-			ctx := t.Context()
-			if tt.inner {
-				outer, caller := r.startForeign(ctx, "caller")
-				defer caller.End()
-				ctx = propagation.ContextWithCallerMark(outer)
-			}
-			_, call := r.StartCall(ctx, tt.request)
-			call.SetUsage(tt.usage)
-			call.Fail(typedError("overloaded"))
-
-			counters, lengths := map[string]int64{}, map[string]int64{}
-			for name, m := range r.allMetrics() {
-				switch data := m.Data.(type) {
-				case metricdata.Sum[int64]:
-					if strings.HasPrefix(name, "gen_ai.client.inference.usage.") {
-						require.Len(t, data.DataPoints, 1, name)
-						counters[name] = data.DataPoints[0].Value
-						assert.Equal(t, map[string]any{"gen_ai.operation.name": "chat", "gen_ai.token.modality": "unknown"},
-							dims(data.DataPoints[0].Attributes), name)
-					}
-				case metricdata.Histogram[int64]:
-					require.Len(t, data.DataPoints, 1, name)
-					direction := strings.TrimSuffix(strings.TrimPrefix(name, "gen_ai.client.inference.operation."), "_tokens")
-					lengths[direction] = data.DataPoints[0].Sum
-					assert.Equal(t, map[string]any{"gen_ai.operation.name": "chat", "error.type": "overloaded"},
-						dims(data.DataPoints[0].Attributes), name)
-				}
-			}
-			if tt.counters == nil {
-				tt.counters = map[string]int64{}
-			}
-			if tt.lengths == nil {
-				tt.lengths = map[string]int64{}
-			}
-			assert.Equal(t, tt.counters, counters)
-			assert.Equal(t, tt.lengths, lengths)
 		})
 	}
 }
@@ -362,6 +232,8 @@ func TestOneMetricIsEnoughForARequestToBeRecorded(t *testing.T) {
 		all := recordTimed(t, words)
 		require.Contains(t, all, semconv.GenAITimeToFirstTokenName)
 		require.Contains(t, all, semconv.GenAITokenRateName)
+		require.Contains(t, all, semconv.GenAITokenStallsName)
+		require.Contains(t, all, semconv.GenAIBatchSizeName)
 		for name := range all {
 			only := recordTimed(t, words, sdkmetric.NewView(sdkmetric.Instrument{Name: name}, sdkmetric.Stream{}),
 				sdkmetric.NewView(sdkmetric.Instrument{Name: "*"}, sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}}))
@@ -406,15 +278,18 @@ func runEverything(t *testing.T, r *recording) {
 	queue.End()
 	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{})
 	prefill.End()
-	_, decode := inf.StartDecode(ctx)
+	batchCtx, batch := r.StartBatch(ctx, genaitrace.BatchFacts{Model: "qwen2.5-7b-instruct", Size: 1})
+	batch.Join(inf)
+	_, decode := inf.StartDecode(batchCtx)
 	for range 2 {
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Minute) // a stall in any stream
 		decode.Token()
 		call.Chunk(genaitrace.Visible)
 		gateway.Chunk(genaitrace.Visible)
 	}
 	inf.SetUsage(fullUsage())
 	inf.End()
+	batch.End()
 	call.End()
 	gateway.End()
 
@@ -433,6 +308,9 @@ func runEverything(t *testing.T, r *recording) {
 func TestEachMetricHasTheDimensionsOfTheRegistry(t *testing.T) {
 	elsewhere := map[attribute.Key]bool{ // known where we are not
 		"openai.response.service_tier": true, "openai.response.system_fingerprint": true,
+	}
+	ofOneRequest := map[attribute.Key]bool{ // which a batch is not
+		semconv.AIModelVersionKey: true, semconv.GenAIQuantizationKey: true, semconv.AIGPUNameKey: true,
 	}
 	synctest.Test(t, func(t *testing.T) {
 		r := withDimensions(t, everyDimension())
@@ -456,6 +334,9 @@ func TestEachMetricHasTheDimensionsOfTheRegistry(t *testing.T) {
 			for _, a := range registered.Attributes {
 				// One value a chunk: only what is required, for the sake of its cost.
 				short := name == genaiconv.ClientInferenceTimePerOutputChunkName && !seen[a.Key]
+				if name == semconv.GenAIBatchSizeName && ofOneRequest[a.Key] {
+					continue
+				}
 				if !elsewhere[a.Key] && !short && (a.Key != "error.type" || seen[a.Key]) {
 					want[a.Key] = true
 				}
