@@ -26,7 +26,7 @@ func BenchmarkHTTPToGRPC(b *testing.B) {
 	header.Set("Tracestate", benchTracestate)
 
 	b.Run("otelgenai", func(b *testing.B) {
-		w3c := propagation.W3C{}
+		w3c := propagation.W3C
 		b.ReportAllocs()
 		for b.Loop() {
 			ctx := w3c.Extract(context.Background(), propagation.HTTPHeader(header))
@@ -42,7 +42,7 @@ func BenchmarkHTTPToGRPC(b *testing.B) {
 		}
 	})
 	b.Run("otelgenai+mark", func(b *testing.B) {
-		w3c := propagation.W3C{}
+		w3c := propagation.W3C
 		b.ReportAllocs()
 		for b.Loop() {
 			ctx := w3c.Extract(context.Background(), propagation.HTTPHeader(header))

@@ -32,7 +32,7 @@ func TestABridgeWritesEveryFormatItReads(t *testing.T) {
 		"default":        {propagation.New(), w3c},
 		"zero value":     {&propagation.Bridge{}, w3c},
 		"nil":            {nil, w3c},
-		"with trace-bin": {propagation.New(propagation.WithTraceBin()), withBin},
+		"with trace-bin": {propagation.New(propagation.WithFormats(propagation.TraceBin)), withBin},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := http.Header{}
@@ -68,7 +68,7 @@ func TestBaggageTravelsWithoutASpanContext(t *testing.T) {
 }
 
 func TestFieldsHaveAFixedOrder(t *testing.T) {
-	var p otelprop.TextMapPropagator = propagation.New(propagation.WithTraceBin(), propagation.WithTraceBin())
+	var p otelprop.TextMapPropagator = propagation.New(propagation.WithFormats(propagation.TraceBin), propagation.WithFormats(propagation.TraceBin))
 	want := []string{"traceparent", "tracestate", "grpc-trace-bin", "baggage"}
 	assert.True(t, slices.Equal(want, p.Fields()), "%v", p.Fields())
 }

@@ -18,32 +18,45 @@ const (
 // single returns the value of key if carrier has exactly one. A carrier that
 // cannot tell how many values it has is taken at its word.
 func single(carrier propagation.TextMapCarrier, key string) string {
-	multi, ok := carrier.(propagation.ValuesGetter)
-	if !ok {
-		return carrier.Get(key)
-	}
-	values := multi.Values(key)
-	if len(values) != 1 {
+	one, several := fieldsOf(carrier, key)
+	if several != nil {
 		return ""
 	}
-	return values[0]
+	return one
 }
 
 // combined returns all values of key as one list, in order, joined as RFC
 // 9110, section 5.3 joins repeated fields.
 func combined(carrier propagation.TextMapCarrier, key string) string {
-	multi, ok := carrier.(propagation.ValuesGetter)
-	if !ok {
-		return carrier.Get(key)
+	one, several := fieldsOf(carrier, key)
+	if several != nil {
+		return strings.Join(several, ",")
 	}
-	values := multi.Values(key)
+	return one
+}
+
+// fieldsOf returns the value of key if there is one, "" if there is none, and
+// all values if there are several. The switch spares the common carriers a
+// call through an interface.
+func fieldsOf(carrier propagation.TextMapCarrier, key string) (one string, several []string) {
+	var values []string
+	switch c := carrier.(type) {
+	case HTTPHeader:
+		values = c.Values(key)
+	case GRPCMetadata:
+		values = c[key] // ours are in lower case
+	case propagation.ValuesGetter:
+		values = c.Values(key)
+	default:
+		return carrier.Get(key), nil
+	}
 	switch len(values) {
 	case 0:
-		return ""
+		return "", nil
 	case 1:
-		return values[0]
+		return values[0], nil
 	default:
-		return strings.Join(values, ",")
+		return "", values
 	}
 }
 
@@ -59,12 +72,16 @@ func oneValue(key string, values []string) string {
 		return values[0]
 	case key == traceparentKey:
 		return ""
-	case key == tracestateKey, key == baggageKey:
+	case key == tracestateKey, key == baggageKey, key == serverTimingKey:
 		return strings.Join(values, ",")
 	default:
 		return values[0]
 	}
 }
+
+// headerSize is what a header counts towards the limits of HTTP/2 and gRPC
+// (RFC 9113, section 6.5.2).
+func headerSize(key string, valueLen int) int { return len(key) + valueLen + 32 }
 
 // deleteOtherCases removes every key of m that differs from key in letter case
 // alone, so that a value set under one spelling is the only one that is sent.

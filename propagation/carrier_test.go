@@ -37,6 +37,11 @@ var transports = map[string]func(fields map[string][]string) (carrier, map[strin
 	},
 }
 
+type kafkaHeader struct {
+	Key   string
+	Value []byte
+}
+
 func TestGetReducesRepeatedFieldsAsTheirMeaningAllows(t *testing.T) {
 	fields := map[string][]string{
 		"traceparent": {benchTraceparent, benchTraceparent},

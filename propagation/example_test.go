@@ -13,7 +13,7 @@ import (
 
 // A gateway continues over gRPC the trace that an HTTP request brought.
 func Example() {
-	bridge := propagation.New(propagation.WithTraceBin())
+	bridge := propagation.New(propagation.WithFormats(propagation.TraceBin))
 
 	request := http.Header{}
 	request.Set("Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")

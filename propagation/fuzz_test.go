@@ -40,8 +40,8 @@ func assertArrives(t *testing.T, ctx context.Context) {
 	t.Helper()
 	for name, newCarrier := range transports {
 		c, _ := newCarrier(nil)
-		propagation.W3C{}.Inject(ctx, c)
-		got := trace.SpanContextFromContext(propagation.W3C{}.Extract(context.Background(), c))
+		propagation.W3C.Inject(ctx, c)
+		got := trace.SpanContextFromContext(propagation.W3C.Extract(context.Background(), c))
 		assert.Equal(t, trace.SpanContextFromContext(ctx), got, name)
 	}
 }
@@ -70,12 +70,12 @@ func FuzzTraceBin(f *testing.F) {
 		// As bytes, and as text that may or may not be base64.
 		h, md := propagation.HTTPHeader{}, metadata.MD{"grpc-trace-bin": {string(value)}}
 		h.Set("grpc-trace-bin", string(value))
-		overHTTP := propagation.TraceBin{}.Extract(context.Background(), h)
-		overGRPC := propagation.TraceBin{}.Extract(context.Background(), propagation.GRPCMetadata(md))
+		overHTTP := propagation.TraceBin.Extract(context.Background(), h)
+		overGRPC := propagation.TraceBin.Extract(context.Background(), propagation.GRPCMetadata(md))
 		assert.Equal(t, sc, trace.SpanContextFromContext(overHTTP))
 		if ok {
 			assert.Equal(t, sc, trace.SpanContextFromContext(overGRPC))
 		}
-		propagation.TraceBin{}.Extract(context.Background(), propagation.HTTPHeader{"Grpc-Trace-Bin": {string(value)}})
+		propagation.TraceBin.Extract(context.Background(), propagation.HTTPHeader{"Grpc-Trace-Bin": {string(value)}})
 	})
 }

@@ -22,17 +22,18 @@ import (
 	"github.com/genaitrace/otelgenai/propagation"
 )
 
-// engine is a gRPC service over loopback that tells which metadata a call
+// engine is a gRPC service over loopback, with a limit for what headers may be
+// together, that tells which metadata a call
 // brought to it.
 type engine struct {
 	client   healthpb.HealthClient
 	received metadata.MD // of the last call
 }
 
-func newEngine(t *testing.T) *engine {
+func newEngine(t *testing.T, maxHeaderBytes uint32) *engine {
 	t.Helper()
 	e := &engine{}
-	server := grpc.NewServer(grpc.UnaryInterceptor(
+	server := grpc.NewServer(grpc.MaxHeaderListSize(maxHeaderBytes), grpc.UnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			e.received, _ = metadata.FromIncomingContext(ctx)
 			return next(ctx, req)
@@ -56,21 +57,24 @@ func newEngine(t *testing.T) *engine {
 
 // call makes a call that carries md and returns the metadata that arrived.
 func (e *engine) call(ctx context.Context, md metadata.MD) (metadata.MD, error) {
-	_, err := e.client.Check(metadata.NewOutgoingContext(ctx, md), &healthpb.HealthCheckRequest{})
+	return e.callContext(metadata.NewOutgoingContext(ctx, md))
+}
+
+// callContext makes a call with ctx and returns the metadata that arrived.
+func (e *engine) callContext(ctx context.Context) (metadata.MD, error) {
+	e.received = nil
+	_, err := e.client.Check(ctx, &healthpb.HealthCheckRequest{})
 	return e.received, err
 }
 
 // newGateway is an HTTP server that hands what it extracts from a request over
 // to e, and answers once e did. Its function sends a request.
-func newGateway(t *testing.T, p otelprop.TextMapPropagator, e *engine) func(http.Header) metadata.MD {
+func newGateway(t *testing.T, bridge *propagation.Bridge, e *engine) func(http.Header) metadata.MD {
 	t.Helper()
 	var received metadata.MD
 	var callErr error
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		ctx := p.Extract(r.Context(), propagation.HTTPHeader(r.Header))
-		md := metadata.MD{}
-		p.Inject(ctx, propagation.GRPCMetadata(md))
-		received, callErr = e.call(ctx, md)
+		received, callErr = e.callContext(bridge.ToGRPC(bridge.FromHTTP(r)))
 	}))
 	t.Cleanup(server.Close)
 	return func(h http.Header) metadata.MD {
@@ -92,8 +96,8 @@ func send(t *testing.T, server *httptest.Server, h http.Header) {
 }
 
 func TestAContextCrossesFromHTTPToGRPCWithoutLoss(t *testing.T) {
-	bridge := propagation.New(propagation.WithTraceBin())
-	send := newGateway(t, bridge, newEngine(t))
+	bridge := propagation.New(propagation.WithFormats(propagation.TraceBin))
+	send := newGateway(t, bridge, newEngine(t, 16<<20))
 
 	for _, flags := range []string{"00", "01", "02", "03"} {
 		t.Run("W3C "+flags, func(t *testing.T) {
@@ -118,7 +122,7 @@ func TestAContextCrossesFromHTTPToGRPCWithoutLoss(t *testing.T) {
 			assert.Equal(t, "→", bag.Member("route").Value())
 
 			// A peer that knows trace-bin alone reads the same.
-			ctx = propagation.TraceBin{}.Extract(context.Background(), propagation.GRPCMetadata(md))
+			ctx = propagation.TraceBin.Extract(context.Background(), propagation.GRPCMetadata(md))
 			assert.Equal(t, parent{
 				TraceID: "4bf92f3577b34da6a3ce929d0e0e4736",
 				SpanID:  "00f067aa0ba902b7",
@@ -129,11 +133,11 @@ func TestAContextCrossesFromHTTPToGRPCWithoutLoss(t *testing.T) {
 			h := http.Header{}
 			sc := extractW3C(strings.TrimSuffix(benchTraceparent, "01") + flags)
 			ctx := trace.ContextWithSpanContext(context.Background(), sc)
-			propagation.TraceBin{}.Inject(ctx, propagation.HTTPHeader(h))
+			propagation.TraceBin.Inject(ctx, propagation.HTTPHeader(h))
 			require.Equal(t, []string{"Grpc-Trace-Bin"}, propagation.HTTPHeader(h).Keys())
 
 			md := send(h)
-			for _, p := range []otelprop.TextMapPropagator{propagation.W3C{}, propagation.TraceBin{}, bridge} {
+			for _, p := range []otelprop.TextMapPropagator{propagation.W3C, propagation.TraceBin, bridge} {
 				ctx := p.Extract(context.Background(), propagation.GRPCMetadata(md))
 				assert.Equal(t, sc, trace.SpanContextFromContext(ctx), "%T", p)
 			}
@@ -142,7 +146,7 @@ func TestAContextCrossesFromHTTPToGRPCWithoutLoss(t *testing.T) {
 }
 
 func TestNoValueMakesARequestOrAnRPCFail(t *testing.T) {
-	e := newEngine(t)
+	e := newEngine(t, 16<<20)
 	var received http.Header
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		received = r.Header

@@ -80,6 +80,8 @@ func (h HTTPHeader) Set(key, value string) {
 	h[field] = []string{value}
 }
 
+func (HTTPHeader) holdsBytes() {}
+
 // Keys returns the names of all header fields as they are stored, in no
 // particular order.
 func (h HTTPHeader) Keys() []string {
@@ -103,6 +105,22 @@ func canonicalField(key string) string {
 		return "Baggage"
 	case traceBinKey:
 		return traceBinField
+	case b3Key:
+		return "B3"
+	case jaegerKey:
+		return "Uber-Trace-Id"
+	case contractTraceIDKey:
+		return "Trace-Id"
+	case contractSpanIDKey:
+		return "Span-Id"
+	case contractParentSpanIDKey:
+		return "Parent-Span-Id"
+	case xTraceIDKey:
+		return "X-Trace-Id"
+	case promptTraceKey:
+		return "X-Prompt-Trace"
+	case serverTimingKey:
+		return "Server-Timing"
 	default:
 		return http.CanonicalHeaderKey(key)
 	}

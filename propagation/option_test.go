@@ -12,6 +12,6 @@ import (
 func TestANilOptionIsNone(t *testing.T) {
 	assert.NotPanics(t, func() {
 		assert.Equal(t, propagation.New(), propagation.New(nil))
-		assert.Equal(t, propagation.New(propagation.WithTraceBin()), propagation.New(nil, propagation.WithTraceBin(), nil))
+		assert.Equal(t, propagation.New(propagation.WithFormats(propagation.TraceBin)), propagation.New(nil, propagation.WithFormats(propagation.TraceBin), nil))
 	})
 }

@@ -1,7 +1,6 @@
 package propagation
 
 import (
-	"context"
 	"encoding/base64"
 	"strings"
 
@@ -9,113 +8,99 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TraceBin is the propagator of grpc-trace-bin, the binary header of
-// OpenCensus and of gRPC libraries before OpenTelemetry
-// (https://github.com/census-instrumentation/opencensus-specs/blob/master/encodings/BinaryEncoding.md).
-//
-// It carries ids and flags, no tracestate: use it beside [W3C], as
-// [WithTraceBin] does, not in its place.
-//
-// Over [GRPCMetadata] the value is raw bytes, over [HTTPHeader] and over
-// carriers of other packages, which may be text only, it is base64. Either
-// form is read from any carrier.
-//
-// The zero value is ready for use, from any number of goroutines.
-type TraceBin struct{}
+// A binaryCarrier holds the bytes of keys that end in "-bin" in the way of its
+// transport. Other carriers may be text only.
+type binaryCarrier interface{ holdsBytes() }
 
-var (
-	_ propagation.TextMapPropagator = TraceBin{}
-	_ format                        = TraceBin{}
-)
-
-// Inject writes the span context of ctx to carrier, unless it is invalid.
-func (p TraceBin) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
-	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
-		p.inject(sc, carrier)
+func writeTraceBin(o *outgoing, carrier propagation.TextMapCarrier) {
+	if !o.sc.IsValid() {
+		return
 	}
+	all := EncodeTraceBin(o.sc)
+	value := all[:]
+	if o.sampling == SamplingDeferred {
+		value = value[:traceBinFlags] // absent flags are what says so
+	}
+	if md, ok := carrier.(GRPCMetadata); ok {
+		md.Set(traceBinKey, string(value))
+		return
+	}
+	if _, ok := carrier.(binaryCarrier); ok { // binary keys are theirs to encode
+		carrier.Set(traceBinKey, string(value))
+		return
+	}
+	carrier.Set(traceBinKey, base64.RawStdEncoding.EncodeToString(value))
 }
 
-// Extract returns ctx with the span context that carrier holds as the remote
-// parent, or ctx itself if carrier holds none that is valid. Of several values
-// the first valid one counts.
-func (p TraceBin) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
-	sc, ok := p.extract(carrier)
-	if !ok {
-		return ctx
+func readTraceBin(carrier propagation.TextMapCarrier, r *remote) bool {
+	if h, ok := carrier.(HTTPHeader); ok { // as it came, which spares decoding values never used
+		return firstTraceBin("", h[traceBinField], r)
 	}
-	return trace.ContextWithRemoteSpanContext(ctx, sc)
-}
-
-// Fields returns the header name that Inject writes.
-func (TraceBin) Fields() []string {
-	return []string{traceBinKey}
-}
-
-func (TraceBin) inject(sc trace.SpanContext, carrier propagation.TextMapCarrier) {
-	value := EncodeTraceBin(sc)
-	switch carrier.(type) {
-	case GRPCMetadata, HTTPHeader: // binary keys are theirs to encode
-		carrier.Set(traceBinKey, string(value[:]))
-	default:
-		carrier.Set(traceBinKey, base64.RawStdEncoding.EncodeToString(value[:]))
-	}
-}
-
-func (TraceBin) extract(carrier propagation.TextMapCarrier) (trace.SpanContext, bool) {
-	switch c := carrier.(type) {
-	case HTTPHeader: // as it came, which spares decoding values never used
-		return firstTraceBin(c[traceBinField])
-	case propagation.ValuesGetter:
-		return firstTraceBin(c.Values(traceBinKey))
-	default:
-		return firstTraceBin([]string{carrier.Get(traceBinKey)})
-	}
+	one, several := fieldsOf(carrier, traceBinKey)
+	return firstTraceBin(one, several, r)
 }
 
 // maxTraceBinValues bounds how many values are tried in search of a valid one.
 const maxTraceBinValues = 16
 
-// firstTraceBin returns the first valid span context among values, each of
-// which is raw bytes or a list of base64 items.
-func firstTraceBin(values []string) (trace.SpanContext, bool) {
+// firstTraceBin reads the first valid one of some values, each of which is raw
+// bytes or a list of base64 items.
+func firstTraceBin(one string, several []string, r *remote) bool {
+	if several == nil {
+		tried := 0
+		return one != "" && readTraceBinValue(one, &tried, r)
+	}
 	tried := 0
-	for _, value := range values {
-		// Raw bytes begin with the version, 0, which base64 text never has.
-		if strings.HasPrefix(value, "\x00") {
-			if sc, ok := decodeTraceBin(value); ok {
-				return sc, true
-			}
-			tried++
-			continue
+	for _, value := range several {
+		if readTraceBinValue(value, &tried, r) {
+			return true
 		}
-		for item := range strings.SplitSeq(value, ",") {
-			if sc, ok := decodeTraceBinText(item); ok {
-				return sc, true
-			}
-			if tried++; tried >= maxTraceBinValues {
-				return trace.SpanContext{}, false
-			}
+		if tried >= maxTraceBinValues {
+			break
 		}
 	}
-	return trace.SpanContext{}, false
+	return false
+}
+
+func readTraceBinValue(value string, tried *int, r *remote) bool {
+	// Raw bytes begin with the version, 0, which base64 text never has.
+	if strings.HasPrefix(value, "\x00") {
+		*tried++
+		return takeTraceBin(value, r)
+	}
+	for item := range strings.SplitSeq(value, ",") {
+		if decodeTraceBinText(item, r) {
+			return true
+		}
+		if *tried++; *tried >= maxTraceBinValues {
+			break
+		}
+	}
+	return false
 }
 
 // decodeTraceBinText decodes base64, padded or not.
-func decodeTraceBinText(s string) (trace.SpanContext, bool) {
+func decodeTraceBinText(s string, r *remote) bool {
 	s = strings.TrimRight(trimOWS(s), "=")
 	var buf [2 * traceBinLen]byte // fields behind the known ones are rare
 	if base64.RawStdEncoding.DecodedLen(len(s)) > len(buf) {
 		b, err := base64.RawStdEncoding.DecodeString(s)
-		if err != nil {
-			return trace.SpanContext{}, false
-		}
-		return decodeTraceBin(b)
+		return err == nil && takeTraceBin(b, r)
 	}
 	n, err := base64.RawStdEncoding.Decode(buf[:], []byte(s))
-	if err != nil {
-		return trace.SpanContext{}, false
+	return err == nil && takeTraceBin(buf[:n], r)
+}
+
+func takeTraceBin[T []byte | string](b T, r *remote) bool {
+	cfg, flagged, ok := decodeTraceBin(b)
+	if !ok {
+		return false
 	}
-	return decodeTraceBin(buf[:n])
+	r.sc = trace.NewSpanContext(cfg)
+	if !flagged {
+		r.sampling = SamplingDeferred
+	}
+	return true
 }
 
 // The layout of grpc-trace-bin: a version byte, then fields in ascending order
@@ -126,7 +111,9 @@ const (
 	traceBinFieldSpanID  = 1
 	traceBinFieldFlags   = 2
 
-	traceBinLen = 1 + (1 + 16) + (1 + 8) + (1 + 1)
+	traceBinSpanID = 1 + (1 + 16)             // where the field begins
+	traceBinFlags  = traceBinSpanID + (1 + 8) // the same
+	traceBinLen    = traceBinFlags + (1 + 1)  // of all three
 )
 
 // EncodeTraceBin returns the grpc-trace-bin form of sc. Of the trace flags it
@@ -137,11 +124,11 @@ func EncodeTraceBin(sc trace.SpanContext) [29]byte {
 	var b [traceBinLen]byte
 	b[0] = traceBinVersion
 	b[1] = traceBinFieldTraceID
-	copy(b[2:], traceID[:])
-	b[18] = traceBinFieldSpanID
-	copy(b[19:], spanID[:])
-	b[27] = traceBinFieldFlags
-	b[28] = byte(sc.TraceFlags() & knownFlags)
+	*(*[16]byte)(b[2:]) = traceID
+	b[traceBinSpanID] = traceBinFieldSpanID
+	*(*[8]byte)(b[traceBinSpanID+1:]) = spanID
+	b[traceBinFlags] = traceBinFieldFlags
+	b[traceBinFlags+1] = byte(sc.TraceFlags() & knownFlags)
 	return b
 }
 
@@ -153,40 +140,29 @@ func EncodeTraceBin(sc trace.SpanContext) [29]byte {
 // or out of order. A known field that is cut short makes all of b invalid, as
 // do another version than 0 and an id of zeros. Unknown flags are ignored.
 func DecodeTraceBin(b []byte) (trace.SpanContext, bool) {
-	return decodeTraceBin(b)
-}
-
-// decodeTraceBin is DecodeTraceBin for bytes and for strings, which metadata
-// holds, without a conversion between them.
-func decodeTraceBin[T []byte | string](b T) (trace.SpanContext, bool) {
-	if len(b) == 0 || b[0] != traceBinVersion {
+	cfg, _, ok := decodeTraceBin(b)
+	if !ok {
 		return trace.SpanContext{}, false
 	}
-	cfg := trace.SpanContextConfig{Remote: true}
-	var flags [1]byte
-	b, ok := readField(b[1:], traceBinFieldTraceID, cfg.TraceID[:])
-	if ok {
-		b, ok = readField(b, traceBinFieldSpanID, cfg.SpanID[:])
-	}
-	if ok {
-		_, ok = readField(b, traceBinFieldFlags, flags[:])
-	}
-	if !ok || !cfg.TraceID.IsValid() || !cfg.SpanID.IsValid() {
-		return trace.SpanContext{}, false
-	}
-	cfg.TraceFlags = trace.TraceFlags(flags[0]) & knownFlags
 	return trace.NewSpanContext(cfg), true
 }
 
-// readField fills value from the field at the start of b, if that has the
-// given id, and returns what follows. It reports false if the field is cut
-// short.
-func readField[T []byte | string](b T, id byte, value []byte) (rest T, ok bool) {
-	if len(b) == 0 || b[0] != id {
-		return b, true
+// decodeTraceBin decodes bytes, or the string that metadata holds, without a
+// conversion between them. A value without both IDs is invalid, so that they
+// stand where they always stand. It also reports whether there are flags.
+func decodeTraceBin[T []byte | string](b T) (cfg trace.SpanContextConfig, flagged, ok bool) {
+	if len(b) < traceBinFlags || b[0] != traceBinVersion ||
+		b[1] != traceBinFieldTraceID || b[traceBinSpanID] != traceBinFieldSpanID {
+		return cfg, false, false
 	}
-	if len(b) < 1+len(value) {
-		return b, false
+	copy(cfg.TraceID[:], b[2:traceBinSpanID])
+	copy(cfg.SpanID[:], b[traceBinSpanID+1:traceBinFlags])
+	if len(b) > traceBinFlags && b[traceBinFlags] == traceBinFieldFlags {
+		if len(b) < traceBinLen {
+			return cfg, false, false
+		}
+		cfg.TraceFlags, flagged = trace.TraceFlags(b[traceBinFlags+1])&knownFlags, true
 	}
-	return b[1+copy(value, b[1:]):], true
+	cfg.Remote = true
+	return cfg, flagged, cfg.TraceID.IsValid() && cfg.SpanID.IsValid()
 }

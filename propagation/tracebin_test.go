@@ -88,9 +88,9 @@ func TestTraceBinIsWrittenInTheFormOfItsCarrier(t *testing.T) {
 	raw := propagation.EncodeTraceBin(sc)
 
 	header, md, other := http.Header{}, metadata.MD{}, otelprop.MapCarrier{}
-	propagation.TraceBin{}.Inject(ctx, propagation.HTTPHeader(header))
-	propagation.TraceBin{}.Inject(ctx, propagation.GRPCMetadata(md))
-	propagation.TraceBin{}.Inject(ctx, other)
+	propagation.TraceBin.Inject(ctx, propagation.HTTPHeader(header))
+	propagation.TraceBin.Inject(ctx, propagation.GRPCMetadata(md))
+	propagation.TraceBin.Inject(ctx, other)
 	assert.Equal(t, http.Header{"Grpc-Trace-Bin": {binBase64}}, header)
 	assert.Equal(t, metadata.MD{"grpc-trace-bin": {string(raw[:])}}, md)
 	assert.Equal(t, otelprop.MapCarrier{"grpc-trace-bin": binBase64}, other, "text, whatever the carrier is")
@@ -100,7 +100,7 @@ func TestTraceBinIsWrittenInTheFormOfItsCarrier(t *testing.T) {
 		otelprop.MapCarrier{"grpc-trace-bin": string(raw[:])},
 		metadataCarrier(md),
 	} {
-		got := trace.SpanContextFromContext(propagation.TraceBin{}.Extract(context.Background(), c))
+		got := trace.SpanContextFromContext(propagation.TraceBin.Extract(context.Background(), c))
 		assert.Equal(t, sc, got, "%T", c)
 	}
 }
@@ -119,7 +119,7 @@ func TestTheFirstValidTraceBinCounts(t *testing.T) {
 	}
 	for name, c := range tests {
 		t.Run(name, func(t *testing.T) {
-			sc := trace.SpanContextFromContext(propagation.TraceBin{}.Extract(context.Background(), c))
+			sc := trace.SpanContextFromContext(propagation.TraceBin.Extract(context.Background(), c))
 			assert.Equal(t, extractW3C(benchTraceparent), sc)
 		})
 	}
@@ -127,7 +127,7 @@ func TestTheFirstValidTraceBinCounts(t *testing.T) {
 
 func TestTraceBinGivesUpOnAFloodOfInvalidValues(t *testing.T) {
 	h := propagation.HTTPHeader{"Grpc-Trace-Bin": {strings.Repeat("AA,", 100_000) + binBase64}}
-	ctx := propagation.TraceBin{}.Extract(context.Background(), h)
+	ctx := propagation.TraceBin.Extract(context.Background(), h)
 	assert.False(t, trace.SpanContextFromContext(ctx).IsValid())
 }
 
@@ -139,7 +139,7 @@ func TestTraceBinIsReadWithoutAllocation(t *testing.T) {
 		propagation.HTTPHeader{"Grpc-Trace-Bin": {binBase64}},
 		propagation.GRPCMetadata{"grpc-trace-bin": {string(value[:])}},
 	} {
-		n := testing.AllocsPerRun(100, func() { propagation.TraceBin{}.Extract(context.Background(), c) })
+		n := testing.AllocsPerRun(100, func() { propagation.TraceBin.Extract(context.Background(), c) })
 		assert.LessOrEqual(t, n, 2.0, "%T: the context and the span in it", c)
 	}
 }

@@ -1,73 +1,9 @@
 package propagation
 
 import (
-	"context"
-
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 )
-
-// W3C is the propagator of W3C Trace Context, Level 2: the headers traceparent
-// and tracestate (https://www.w3.org/TR/trace-context-2/).
-//
-// It reads what OpenTelemetry's own TraceContext reads, and also what that one
-// refuses although the specification allows it: whitespace around the value,
-// flags of a later version, repeated tracestate fields, empty or duplicate
-// tracestate members. A tracestate that cannot be read in full loses the
-// members that cannot be read, never the others and never the traceparent.
-// Members that [trace.TraceState] cannot hold, whose grammar is that of Level
-// 1, are among those: keys that begin with a digit or have several "@".
-//
-// The zero value is ready for use, from any number of goroutines.
-type W3C struct{}
-
-var (
-	_ propagation.TextMapPropagator = W3C{}
-	_ format                        = W3C{}
-)
-
-// Inject writes the span context of ctx to carrier, unless it is invalid. A
-// tracestate that carrier already holds, for instance one that a proxy copied
-// from the request it forwards, belongs to another traceparent and is replaced
-// even if the span context has none.
-func (p W3C) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
-	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
-		p.inject(sc, carrier)
-	}
-}
-
-// Extract returns ctx with the span context that carrier holds as the remote
-// parent, or ctx itself if carrier holds none that is valid. Two traceparent
-// values are none, even if they are equal.
-func (p W3C) Extract(ctx context.Context, carrier propagation.TextMapCarrier) context.Context {
-	sc, ok := p.extract(carrier)
-	if !ok {
-		return ctx
-	}
-	return trace.ContextWithRemoteSpanContext(ctx, sc)
-}
-
-// Fields returns the header names that Inject writes.
-func (W3C) Fields() []string {
-	return []string{traceparentKey, tracestateKey}
-}
-
-func (W3C) inject(sc trace.SpanContext, carrier propagation.TextMapCarrier) {
-	parent, state := formatW3C(sc)
-	carrier.Set(traceparentKey, parent)
-	if state != "" || carrier.Get(tracestateKey) != "" {
-		carrier.Set(tracestateKey, state)
-	}
-}
-
-func (W3C) extract(carrier propagation.TextMapCarrier) (trace.SpanContext, bool) {
-	cfg, ok := parseTraceparent(single(carrier, traceparentKey))
-	if !ok {
-		return trace.SpanContext{}, false
-	}
-	cfg.TraceState = parseTraceState(combined(carrier, tracestateKey))
-	return trace.NewSpanContext(cfg), true
-}
 
 // The layout of a traceparent of version 00. Later versions begin in the same
 // way and may go on after a dash.
@@ -84,6 +20,29 @@ const (
 // knownFlags are the trace flags that Level 2 defines. All others are ignored
 // when read and zero when written, as the specification demands.
 const knownFlags = trace.FlagsSampled | trace.FlagsRandom
+
+func readW3C(carrier propagation.TextMapCarrier, r *remote) bool {
+	cfg, ok := parseTraceparent(single(carrier, traceparentKey))
+	if !ok {
+		return false
+	}
+	readTraceState(carrier, &cfg, r)
+	r.sc = trace.NewSpanContext(cfg)
+	return true
+}
+
+// writeW3C replaces the tracestate as well, even by none: it belongs to the
+// traceparent.
+func writeW3C(o *outgoing, carrier propagation.TextMapCarrier) {
+	if !o.sc.IsValid() {
+		return
+	}
+	parent, state := formatW3C(o)
+	carrier.Set(traceparentKey, parent)
+	if state != "" || carrier.Get(tracestateKey) != "" {
+		carrier.Set(tracestateKey, state)
+	}
+}
 
 // parseTraceparent reads a traceparent of any version, leaving aside what
 // versions after 00 append.
@@ -108,19 +67,19 @@ func parseTraceparent(s string) (trace.SpanContextConfig, bool) {
 	return cfg, version[0] != 0xff && cfg.TraceID.IsValid() && cfg.SpanID.IsValid()
 }
 
-// formatW3C returns the traceparent of version 00 and the tracestate of sc, in
-// one allocation.
-func formatW3C(sc trace.SpanContext) (parent, state string) {
-	traceID, spanID := sc.TraceID(), sc.SpanID()
-
+// formatW3C returns the traceparent of version 00 and the tracestate of o, in
+// one allocation unless the tracestate needs to be put together anew.
+func formatW3C(o *outgoing) (parent, state string) {
 	var stack [256]byte // enough for most; a longer tracestate allocates
-	buf := append(stack[:0], "00-"...)
-	buf = appendHex(buf, traceID[:]...)
-	buf = append(buf, '-')
-	buf = appendHex(buf, spanID[:]...)
-	buf = append(buf, '-')
-	buf = appendHex(buf, byte(sc.TraceFlags()&knownFlags))
-	sc.TraceState().Walk(func(key, value string) bool {
+	buf := appendTraceparent(stack[:0], o.sc)
+	if o.st != nil && (o.st.hidden != nil || o.sampling != SamplingDecided) {
+		return string(buf), rebuildTraceState(o)
+	}
+	members := o.sc.TraceState()
+	if members.Len() == 0 {
+		return string(buf), ""
+	}
+	members.Walk(func(key, value string) bool {
 		if len(buf) > traceparentLen {
 			buf = append(buf, ',')
 		}
@@ -130,7 +89,20 @@ func formatW3C(sc trace.SpanContext) (parent, state string) {
 		return true
 	})
 	both := string(buf)
+	if o.room > 0 && len(both)-traceparentLen > o.room {
+		return both[:traceparentLen], rebuildTraceState(o)
+	}
 	return both[:traceparentLen], both[traceparentLen:]
+}
+
+func appendTraceparent(buf []byte, sc trace.SpanContext) []byte {
+	traceID, spanID := sc.TraceID(), sc.SpanID()
+	buf = append(buf, "00-"...)
+	buf = appendHex(buf, traceID[:]...)
+	buf = append(buf, '-')
+	buf = appendHex(buf, spanID[:]...)
+	buf = append(buf, '-')
+	return appendHex(buf, byte(sc.TraceFlags()&knownFlags))
 }
 
 const hexDigits = "0123456789abcdef"
@@ -154,10 +126,42 @@ func decodeHex(dst []byte, src string) bool {
 	return digits != 0
 }
 
+// hexPairs has the two digits of every byte.
+var hexPairs = func() (pairs [512]byte) {
+	for i := range 256 {
+		pairs[2*i], pairs[2*i+1] = hexDigits[i>>4], hexDigits[i&0xf]
+	}
+	return pairs
+}()
+
 // appendHex appends src to dst, two digits a byte.
 func appendHex(dst []byte, src ...byte) []byte {
 	for _, b := range src {
-		dst = append(dst, hexDigits[b>>4], hexDigits[b&0xf])
+		dst = append(dst, hexPairs[2*int(b)], hexPairs[2*int(b)+1])
 	}
 	return dst
+}
+
+// parseID fills dst, a trace or span ID, with 1 to 2*len(dst) hexadecimal digits,
+// padded with zeros on the left, and reports whether they are an ID. If not, dst
+// is zero.
+func parseID(dst []byte, digits string) bool {
+	const zeros = "00000000000000000000000000000000"
+	missing := 2*len(dst) - len(digits)
+	if digits == "" || missing < 0 {
+		return false
+	}
+	if missing > 0 {
+		digits = zeros[:missing] + digits
+	}
+	if !decodeHex(dst, digits) {
+		clear(dst)
+		return false
+	}
+	for _, b := range dst {
+		if b != 0 {
+			return true
+		}
+	}
+	return false
 }

@@ -127,8 +127,8 @@ func TestAContextThatWasForwardedIsReplaced(t *testing.T) {
 	}{
 		{"default", t.Context(), nil, nil, false},
 		{"default, with baggage", baggage.ContextWithBaggage(t.Context(), bag), nil, []string{"tenant=acme"}, false},
-		{"trace-bin", t.Context(), propagation.New(propagation.WithTraceBin()), nil, true},
-		{"trace-bin, with baggage", baggage.ContextWithBaggage(t.Context(), bag), propagation.New(propagation.WithTraceBin()), []string{"tenant=acme"}, true},
+		{"trace-bin", t.Context(), propagation.New(propagation.WithFormats(propagation.TraceBin)), nil, true},
+		{"trace-bin, with baggage", baggage.ContextWithBaggage(t.Context(), bag), propagation.New(propagation.WithFormats(propagation.TraceBin)), []string{"tenant=acme"}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newTelemetry(t)

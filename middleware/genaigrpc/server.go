@@ -15,6 +15,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/deadline"
+	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -104,7 +105,7 @@ func (h *serverHandler) startSpan(ctx context.Context, m *method, at time.Time) 
 	if peer, _ := ctx.Value(peerKey{}).([]attribute.KeyValue); len(peer) > 0 {
 		attrs = append(attrs[:len(attrs):len(attrs)], peer...)
 	}
-	opts := make([]trace.SpanStartOption, 0, 5)
+	opts := make([]trace.SpanStartOption, 0, 6)
 	opts = append(opts,
 		trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...), trace.WithTimestamp(at))
 
@@ -113,6 +114,9 @@ func (h *serverHandler) startSpan(ctx context.Context, m *method, at time.Time) 
 		return h.tracer.Start(ctx, m.name, opts...)
 	}
 	remote := extract(ctx, h.propagator)
+	if links := propagation.Links(remote); len(links) > 0 {
+		opts = append(opts, trace.WithLinks(links...))
+	}
 	if !h.public {
 		return h.tracer.Start(remote, m.name, opts...)
 	}

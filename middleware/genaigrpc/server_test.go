@@ -343,7 +343,7 @@ func (h outerHandler) HandleConn(context.Context, stats.ConnStats)              
 
 func (h outerHandler) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx)
-	ctx, _ = h.tracer.Start(propagation.W3C{}.Extract(ctx, propagation.GRPCMetadata(md)), "outer")
+	ctx, _ = h.tracer.Start(propagation.W3C.Extract(ctx, propagation.GRPCMetadata(md)), "outer")
 	return ctx
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/internal/deadline"
 	"github.com/genaitrace/otelgenai/middleware/wire"
+	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -159,10 +160,13 @@ func (h *handler) parent(r *http.Request) (ctx context.Context, options []trace.
 		return ctx, nil, true
 	}
 	remote := h.config.extract(ctx, r.Header)
-	if !h.config.public {
-		return remote, nil, false
+	if links := propagation.Links(remote); len(links) > 0 {
+		options = append(options, trace.WithLinks(links...))
 	}
-	options = []trace.SpanStartOption{trace.WithNewRoot()}
+	if !h.config.public {
+		return remote, options, false
+	}
+	options = append(options, trace.WithNewRoot())
 	if sc := trace.SpanContextFromContext(remote); sc.IsValid() {
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: sc}))
 	}

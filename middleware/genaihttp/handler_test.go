@@ -155,7 +155,7 @@ func TestTheCallerIsTheParentUnlessTheEndpointIsPublic(t *testing.T) {
 		assert.Equal(t, callerSpan.SpanID(), o.only().Parent().SpanID())
 	})
 	t.Run("given propagators", func(t *testing.T) {
-		o, tenant := call(callerSpan, genaihttp.WithPropagators(propagation.W3C{}))
+		o, tenant := call(callerSpan, genaihttp.WithPropagators(propagation.W3C))
 		assert.Equal(t, callerSpan.SpanID(), o.only().Parent().SpanID())
 		assert.Empty(t, tenant)
 	})

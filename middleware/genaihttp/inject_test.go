@@ -85,12 +85,12 @@ func TestPropagatorsWithoutFieldsLeaveAllHeadersAlone(t *testing.T) {
 func TestThirdPartiesGetTraceparentAlone(t *testing.T) {
 	for name, p := range map[string]otelprop.TextMapPropagator{
 		"default":           nil,
-		"W3C alone":         propagation.W3C{},
-		"with trace-bin":    propagation.New(propagation.WithTraceBin()),
+		"W3C alone":         propagation.W3C,
+		"with trace-bin":    propagation.New(propagation.WithFormats(propagation.TraceBin)),
 		"OpenTelemetry's":   otelprop.NewCompositeTextMapPropagator(otelprop.TraceContext{}, otelprop.Baggage{}),
 		"trace context":     otelprop.TraceContext{},
 		"baggage alone":     otelprop.Baggage{},
-		"trace-bin, no W3C": propagation.TraceBin{},
+		"trace-bin, no W3C": propagation.TraceBin,
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newTelemetry(t)

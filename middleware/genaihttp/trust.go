@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 
 	"go.opentelemetry.io/otel"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/propagation"
 )
@@ -41,37 +39,18 @@ func (c *config) inject(ctx context.Context, target *url.URL, header http.Header
 		c.propagators.Inject(ctx, propagation.HTTPHeader(header))
 		return
 	}
+	if sendsTraceparent {
+		propagation.InjectTraceparent(ctx, propagation.HTTPHeader(header))
+		return
+	}
 	for _, private := range []string{"Tracestate", "Baggage", "Grpc-Trace-Bin"} {
 		header.Del(private)
 	}
-	if sendsTraceparent {
-		sc := trace.SpanContextFromContext(ctx).WithTraceState(trace.TraceState{})
-		propagation.W3C{}.Inject(trace.ContextWithSpanContext(ctx, sc), propagation.HTTPHeader(header))
-	}
 }
 
-// ownSuffixes end names that never leave one's own network (RFC 6761, RFC 6762,
-// ICANN's .internal).
-var ownSuffixes = []string{".localhost", ".local", ".internal"}
-
 func (c *config) trusts(target *url.URL) bool {
-	host := strings.ToLower(strings.TrimSuffix(target.Hostname(), "."))
-	if c.trusted[host] {
-		return true
-	}
-	if addr, err := netip.ParseAddr(host); err == nil {
-		addr = addr.Unmap()
-		return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast()
-	}
-	if !strings.Contains(host, ".") {
-		return host != "" // localhost, or a name of the local search domain
-	}
-	for _, suffix := range ownSuffixes {
-		if strings.HasSuffix(host, suffix) {
-			return true
-		}
-	}
-	return false
+	host := target.Hostname()
+	return c.trusted[strings.ToLower(strings.TrimSuffix(host, "."))] || propagation.IsOwnHost(host)
 }
 
 // extract reads the caller's context. A propagator that panics has found nothing.

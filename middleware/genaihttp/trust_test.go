@@ -108,7 +108,7 @@ func TestTheTransportWritesWithTheGivenPropagators(t *testing.T) {
 	}{
 		"nil":            {genaihttp.WithPropagators(nil), false},
 		"none":           {nil, false},
-		"with trace-bin": {genaihttp.WithPropagators(propagation.New(propagation.WithTraceBin())), true},
+		"with trace-bin": {genaihttp.WithPropagators(propagation.New(propagation.WithFormats(propagation.TraceBin))), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newTelemetry(t)
