@@ -135,6 +135,9 @@ func New(opts ...Option) *Bridge {
 			opt.apply(b)
 		}
 	}
+	if slices.Contains(b.reads, B3) { // which reads all that B3Multi reads
+		b.reads = slices.DeleteFunc(b.reads, func(f Format) bool { return f == B3Multi })
+	}
 	b.fixed = b.needs()
 	return b
 }

@@ -1,0 +1,154 @@
+package propagation_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/baggage"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/genaitrace/otelgenai/propagation"
+)
+
+// A tenancy is two processes that share a key.
+func newTenancy(t *testing.T) (bridge *propagation.Bridge, tracer trace.Tracer) {
+	t.Helper()
+	provider := sdktrace.NewTracerProvider()
+	t.Cleanup(func() { assert.NoError(t, provider.Shutdown(context.Background())) })
+	return propagation.New(propagation.WithTenants([]byte("shared key"))), provider.Tracer("test")
+}
+
+// sent is what a process sends that works for tenant, and its span.
+func sent(bridge *propagation.Bridge, tracer trace.Tracer, tenant string) (propagation.Map, trace.SpanContext) {
+	ctx, span := tracer.Start(propagation.ContextWithTenant(context.Background(), tenant), "call")
+	defer span.End()
+	m := propagation.Map{}
+	bridge.Inject(ctx, m)
+	return m, span.SpanContext()
+}
+
+func TestATenantGoesOnWithItsOwnTrace(t *testing.T) {
+	bridge, tracer := newTenancy(t)
+	m, caller := sent(bridge, tracer, "acme")
+	ctx, got := bridge.Receive(propagation.ContextWithTenant(context.Background(), "acme"), m)
+	assert.True(t, got.Parent)
+	_, span := tracer.Start(ctx, "serve")
+	assert.Equal(t, caller.TraceID(), span.SpanContext().TraceID())
+	assert.Zero(t, baggage.FromContext(ctx).Len(), "the proof is no baggage of the application")
+	assert.NotContains(t, m["baggage"], "acme", "the name stays inside")
+}
+
+// Whatever a caller sends, the span of one tenant has no parent of another.
+func TestNoTenantsContextIsTheParentOfAnothersSpan(t *testing.T) {
+	bridge, tracer := newTenancy(t)
+	stolen, victim := sent(bridge, tracer, "acme")
+	own, _ := sent(bridge, tracer, "evil")
+	unproven := propagation.Map{"traceparent": stolen["traceparent"]}
+	otherKey, _ := sent(propagation.New(propagation.WithTenants([]byte("guessed key"))), tracer, "evil")
+
+	for name, m := range map[string]propagation.Map{
+		"as it was sent":                 stolen,
+		"without the proof":              unproven,
+		"with the proof of its own":      {"traceparent": stolen["traceparent"], "baggage": own["baggage"]},
+		"with an empty proof":            {"traceparent": stolen["traceparent"], "baggage": "genai.tenant="},
+		"with a short proof":             {"traceparent": stolen["traceparent"], "baggage": "genai.tenant=AAAA"},
+		"with a proof by another key":    {"traceparent": stolen["traceparent"], "baggage": otherKey["baggage"]},
+		"with both proofs":               {"traceparent": stolen["traceparent"], "baggage": stolen["baggage"] + "," + own["baggage"]},
+		"with a name in baggage":         {"traceparent": stolen["traceparent"], "baggage": "tenant=evil,genai.tenant=evil"},
+		"for a trace alone":              {"trace-id": victim.TraceID().String()},
+		"by a format without tracestate": {"b3": victim.TraceID().String() + "-" + victim.SpanID().String() + "-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bridge := propagation.New(append(everything, propagation.WithTenants([]byte("shared key")))...)
+			ctx, got := bridge.Receive(propagation.ContextWithTenant(context.Background(), "evil"), m)
+			assert.False(t, got.Parent)
+			assert.Zero(t, baggage.FromContext(ctx).Len())
+			_, span := tracer.Start(ctx, "serve", trace.WithLinks(propagation.Links(ctx)...))
+			assert.NotEqual(t, victim.TraceID(), span.SpanContext().TraceID())
+			if got.SpanContext.IsValid() {
+				require.Len(t, propagation.Links(ctx), 1)
+				assert.Equal(t, victim.SpanID(), propagation.Links(ctx)[0].SpanContext.SpanID())
+			}
+			next := propagation.Map{}
+			bridge.Inject(ctx, next)
+			assert.NotContains(t, next["traceparent"], victim.TraceID().String())
+		})
+	}
+}
+
+// The tenant may become known only after the context was read.
+func TestATenantThatIsKnownLateIsStillKeptApart(t *testing.T) {
+	bridge, tracer := newTenancy(t)
+	m, victim := sent(bridge, tracer, "acme")
+	ctx, server := tracer.Start(bridge.Extract(context.Background(), m), "serve")
+	assert.Equal(t, victim.TraceID(), server.SpanContext().TraceID(), "of a service that knows no tenant yet")
+
+	same := propagation.ContextWithTenant(ctx, "acme")
+	assert.Equal(t, server.SpanContext(), trace.SpanContextFromContext(same))
+
+	other := propagation.ContextWithTenant(baggage.ContextWithBaggage(ctx, parseBaggage(t, "secret=1")), "evil")
+	assert.False(t, trace.SpanContextFromContext(other).IsValid())
+	assert.Zero(t, baggage.FromContext(other).Len())
+	require.Len(t, propagation.Links(other), 1)
+	assert.Equal(t, server.SpanContext(), propagation.Links(other)[0].SpanContext)
+	_, span := tracer.Start(other, "infer")
+	assert.NotEqual(t, victim.TraceID(), span.SpanContext().TraceID())
+}
+
+// A worker that takes a job of one tenant in the context of another.
+func TestATenantCannotTakeOverTheContextOfAnother(t *testing.T) {
+	bridge, tracer := newTenancy(t)
+	ctx, span := tracer.Start(propagation.ContextWithTenant(context.Background(), "acme"), "job")
+	ctx = propagation.ContextWithHop(ctx, "router")
+	for _, tenant := range []string{"evil", ""} {
+		other := propagation.ContextWithTenant(ctx, tenant)
+		_, next := tracer.Start(other, "job", trace.WithLinks(propagation.Links(other)...))
+		assert.NotEqual(t, span.SpanContext().TraceID(), next.SpanContext().TraceID(), "%q", tenant)
+		assert.Len(t, propagation.Links(other), 1)
+		_, ok := propagation.PromptChainFromContext(other)
+		assert.False(t, ok)
+		back := propagation.ContextWithTenant(other, "acme")
+		assert.False(t, trace.SpanContextFromContext(back).IsValid(), "the way back leads to no span either")
+	}
+	assert.Equal(t, ctx, propagation.ContextWithTenant(ctx, "acme"))
+	m := propagation.Map{}
+	bridge.Inject(ctx, m)
+	assert.Contains(t, m["baggage"], "genai.tenant=")
+}
+
+// A service that knows no tenants passes the proof on, with and without a key.
+func TestAProofIsPassedOnByWhoKnowsNoTenant(t *testing.T) {
+	bridge, tracer := newTenancy(t)
+	m, caller := sent(bridge, tracer, "acme")
+	for name, relay := range map[string]*propagation.Bridge{"with the key": bridge, "without": propagation.New()} {
+		ctx, span := tracer.Start(relay.Extract(context.Background(), m), "relay")
+		next := propagation.Map{}
+		relay.Inject(ctx, next)
+		_, got := bridge.Receive(propagation.ContextWithTenant(context.Background(), "acme"), next)
+		assert.True(t, got.Parent, name)
+		assert.Equal(t, caller.TraceID(), got.SpanContext.TraceID())
+		assert.Equal(t, span.SpanContext().SpanID(), got.SpanContext.SpanID())
+
+		// In a trace of its own the proof would prove nothing.
+		fresh, _ := tracer.Start(relay.Extract(context.Background(), m), "other", trace.WithNewRoot())
+		next = propagation.Map{}
+		relay.Inject(fresh, next)
+		assert.NotContains(t, next, "baggage", name)
+	}
+}
+
+// Without a key nothing from outside can be proved.
+func TestWithoutAKeyATenantsSpansBeginInThisProcess(t *testing.T) {
+	_, tracer := newTenancy(t)
+	bridge := propagation.New()
+	m, _ := sent(bridge, tracer, "acme")
+	assert.NotContains(t, m, "baggage")
+	_, got := bridge.Receive(propagation.ContextWithTenant(context.Background(), "acme"), m)
+	assert.False(t, got.Parent)
+	m["baggage"] = "genai.tenant=AAAAAAAAAAAAAAAAAAAAAA"
+	_, got = bridge.Receive(propagation.ContextWithTenant(context.Background(), "acme"), m)
+	assert.False(t, got.Parent)
+}
