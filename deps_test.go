@@ -64,6 +64,7 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 		{"semconv/genaiconv", [][]string{otelAPI}, []string{"semconv/internal/measure"}},
 		{"semconv/mcpconv", [][]string{otelAPI}, []string{"semconv/internal/measure"}},
 		{"propagation", [][]string{otelAPI, grpcMetadata}, nil},
+		{"propagation/deferred", [][]string{otelAPI, otelSDK, grpcMetadata}, []string{"propagation"}},
 		{"genaitrace", [][]string{otelAPI, grpcMetadata}, []string{"internal/bound", "internal/deadline", "propagation", "semconv"}},
 		{"genaitrace/facts", [][]string{otelAPI, otelSDK, grpcMetadata}, []string{"genaitrace", "internal/bound", "internal/deadline", "propagation", "semconv"}},
 		{"middleware/wire", [][]string{otelAPI, grpcMetadata}, []string{"genaitrace", "internal/bound", "internal/deadline", "propagation", "semconv"}},

@@ -53,14 +53,12 @@ func splitB3(s string) (b3, bool) {
 		fields.sampled = s
 		return fields, true
 	}
+	var more bool
 	fields.traceID, s, _ = strings.Cut(s, "-")
-	rest := ""
-	fields.spanID, rest, _ = strings.Cut(s, "-")
-	if len(s) == len(fields.spanID) {
+	if fields.spanID, s, more = strings.Cut(s, "-"); !more {
 		return fields, true
 	}
-	var more bool
-	fields.sampled, fields.parent, more = strings.Cut(rest, "-")
+	fields.sampled, fields.parent, more = strings.Cut(s, "-")
 	return fields, len(fields.sampled) == 1 && (!more || fields.parent != "")
 }
 

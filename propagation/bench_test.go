@@ -19,38 +19,46 @@ const (
 
 // BenchmarkHTTPToGRPC is one hop of a gateway: read the trace context of an
 // HTTP request, write it to fresh gRPC metadata. "otel" does so with
-// OpenTelemetry's own propagator and carriers; "+mark" adds the caller mark.
+// OpenTelemetry's own propagators and carriers; "member" adds a tracestate member
+// of our own. The headers are the same.
 func BenchmarkHTTPToGRPC(b *testing.B) {
-	header := http.Header{}
-	header.Set("Traceparent", benchTraceparent)
-	header.Set("Tracestate", benchTracestate)
-
-	b.Run("otelgenai", func(b *testing.B) {
-		w3c := propagation.W3C
-		b.ReportAllocs()
-		for b.Loop() {
-			ctx := w3c.Extract(context.Background(), propagation.HTTPHeader(header))
-			w3c.Inject(ctx, propagation.GRPCMetadata{})
+	bridge := propagation.New()
+	composite := otelprop.NewCompositeTextMapPropagator(otelprop.TraceContext{}, otelprop.Baggage{})
+	member := propagation.Member{Caller: true}
+	for _, bag := range []string{"", "tenant=acme,session.id=s%201;ttl=60"} {
+		header, suffix := http.Header{}, ""
+		header.Set("Traceparent", benchTraceparent)
+		header.Set("Tracestate", benchTracestate)
+		if bag != "" {
+			header.Set("Baggage", bag)
+			suffix = "+baggage"
 		}
-	})
-	b.Run("otel", func(b *testing.B) {
-		w3c := otelprop.TraceContext{}
-		b.ReportAllocs()
-		for b.Loop() {
-			ctx := w3c.Extract(context.Background(), otelprop.HeaderCarrier(header))
-			w3c.Inject(ctx, metadataCarrier{})
-		}
-	})
-	b.Run("otelgenai+mark", func(b *testing.B) {
-		w3c := propagation.W3C
-		b.ReportAllocs()
-		for b.Loop() {
-			ctx := w3c.Extract(context.Background(), propagation.HTTPHeader(header))
-			w3c.Inject(propagation.ContextWithCallerMark(ctx), propagation.GRPCMetadata{})
-		}
-	})
+		b.Run("otelgenai"+suffix, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				ctx := bridge.Extract(context.Background(), propagation.HTTPHeader(header))
+				bridge.Inject(ctx, propagation.GRPCMetadata{})
+			}
+		})
+		b.Run("otel"+suffix, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				ctx := composite.Extract(context.Background(), otelprop.HeaderCarrier(header))
+				composite.Inject(ctx, metadataCarrier{})
+			}
+		})
+		b.Run("member"+suffix, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				ctx := bridge.Extract(context.Background(), propagation.HTTPHeader(header))
+				bridge.Inject(propagation.ContextWithMember(ctx, member), propagation.GRPCMetadata{})
+			}
+		})
+	}
 }
 
+// BenchmarkTraceBin is a value of grpc-trace-bin: made, read, and both over gRPC
+// metadata.
 func BenchmarkTraceBin(b *testing.B) {
 	sc := mustSpanContext(b, benchTraceparent, "")
 	b.Run("encode", func(b *testing.B) {
@@ -64,6 +72,15 @@ func BenchmarkTraceBin(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			propagation.DecodeTraceBin(value[:])
+		}
+	})
+	ctx := trace.ContextWithSpanContext(context.Background(), sc)
+	b.Run("grpc", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			md := propagation.GRPCMetadata{}
+			propagation.TraceBin.Inject(ctx, md)
+			propagation.TraceBin.Extract(context.Background(), md)
 		}
 	})
 }

@@ -121,7 +121,7 @@ func TestFormatsThatSayTheSameDoNotContradict(t *testing.T) {
 	propagation.New(propagation.WithFormats(allFormats...)).Inject(
 		trace.ContextWithSpanContext(context.Background(), extractW3C(benchTraceparent)), propagation.HTTPHeader(h))
 	require.Greater(t, len(h), 8)
-	h.Set("X-B3-TraceId", halfHex) // Zipkin before it had 128 bits
+	h.Set("X-B3-Traceid", halfHex) // Zipkin before it had 128 bits
 	ctx, got := bridge.Receive(context.Background(), propagation.HTTPHeader(h))
 	assert.Empty(t, got.Conflicts)
 	assert.Empty(t, propagation.Links(ctx))

@@ -85,10 +85,10 @@ func TestWhatDoesNotFitIsLeftOutInAFixedOrder(t *testing.T) {
 			assert.Equal(t, benchTraceparent, got["traceparent"])
 			keeps := ""
 			for _, key := range []string{"tracestate", "x-prompt-trace", "baggage"} {
-				switch {
-				case got[key] == unbounded[key]:
+				switch got[key] {
+				case unbounded[key]:
 					keeps += "+"
-				case got[key] == "":
+				case "":
 					keeps += "-"
 				default:
 					keeps += "~"

@@ -103,7 +103,7 @@ func ContextWithPromptChain(ctx context.Context, c PromptChain) context.Context 
 	if !sc.IsValid() || c.TraceID != sc.TraceID() {
 		return ctx
 	}
-	c.bound()
+	c = c.valid()
 	var st state
 	if before := stateOf(ctx); before != nil {
 		st = *before
@@ -122,40 +122,41 @@ func PromptChainFromContext(ctx context.Context) (PromptChain, bool) {
 	return *st.chain, true
 }
 
-// bound makes c valid, without a change to what others may hold.
-func (c *PromptChain) bound() {
+// valid returns c within its bounds, without a change to what others may hold.
+func (c PromptChain) valid() PromptChain {
 	if !isPrintable(c.ContextHash) || len(c.ContextHash) > maxContextHash {
 		c.ContextHash = ""
 	}
-	c.Hops = slices.Clone(c.Hops[max(0, len(c.Hops)-MaxHops):])
-	for i := range c.Hops {
-		hop := &c.Hops[i]
-		hop.Name = cutText(hop.Name, maxHopName)
-		causes := make([]trace.SpanID, 0, min(len(hop.Causes), maxCauses))
-		for _, id := range hop.Causes {
-			if id.IsValid() && len(causes) < maxCauses && !slices.Contains(causes, id) {
-				causes = append(causes, id)
-			}
-		}
-		hop.Causes = slices.Clip(causes)
-		if len(causes) == 0 {
-			hop.Causes = nil
+	hops := make([]Hop, 0, MaxHops)
+	for _, hop := range c.Hops[max(0, len(c.Hops)-MaxHops):] {
+		hops = append(hops, hop.valid())
+	}
+	c.Hops = hops
+	return c
+}
+
+func (h Hop) valid() Hop {
+	h.Name = cutText(h.Name, maxHopName)
+	var causes []trace.SpanID
+	for _, id := range h.Causes {
+		if id.IsValid() && len(causes) < maxCauses && !slices.Contains(causes, id) {
+			causes = append(causes, id)
 		}
 	}
+	h.Causes = causes
+	return h
 }
 
 // cutText returns s as valid UTF-8 of at most size bytes.
 func cutText(s string, size int) string {
+	s = strings.ToValidUTF8(s[:min(len(s), 4*size)], "\uFFFD")
 	if len(s) > size {
+		for !utf8.RuneStart(s[size]) {
+			size--
+		}
 		s = s[:size]
-		for s != "" && !utf8.RuneStart(s[len(s)-1]) {
-			s = s[:len(s)-1]
-		}
-		if r, n := utf8.DecodeLastRuneInString(s); r == utf8.RuneError && n == 1 {
-			s = s[:len(s)-1]
-		}
 	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return s
 }
 
 // isPrintable reports whether s is printable ASCII.

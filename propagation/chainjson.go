@@ -35,30 +35,29 @@ type wireHop struct {
 
 // readChain returns the chain of carrier, and whether there is a valid one. It is
 // of any trace.
-func readChain(carrier propagation.TextMapCarrier) (c PromptChain, present, ok bool) {
-	one, several := fieldsOf(carrier, promptTraceKey)
-	if one == "" {
-		return c, several != nil, false
-	}
+func readChain(carrier propagation.TextMapCarrier) (c PromptChain, ok bool) {
+	value := single(carrier, promptTraceKey)
 	var w wireChain
-	if len(one) > maxChainLen || json.Unmarshal([]byte(one), &w) != nil ||
+	if value == "" || len(value) > maxChainLen || json.Unmarshal([]byte(value), &w) != nil ||
 		len(w.TraceID) != 32 || !parseID(c.TraceID[:], w.TraceID) || len(w.PromptChain) == 0 {
-		return PromptChain{}, true, false
+		return PromptChain{}, false
 	}
 	c.ContextHash = w.ContextHash
 	c.Hops = make([]Hop, len(w.PromptChain))
 	for i, name := range w.PromptChain {
-		c.Hops[i].Name = name
+		c.Hops[i] = wireHop{}.hop(name)
 		if len(w.Hops) == len(w.PromptChain) {
-			c.Hops[i].read(w.Hops[i])
+			c.Hops[i] = w.Hops[i].hop(name)
 		}
 	}
-	c.Hops[len(c.Hops)-1].read(wireHop{w.SpanID, w.CausalDeps})
-	c.bound()
-	return c, true, true
+	last := len(c.Hops) - 1
+	c.Hops[last] = wireHop{w.SpanID, w.CausalDeps}.hop(c.Hops[last].Name)
+	return c.valid(), true
 }
 
-func (h *Hop) read(w wireHop) {
+// hop returns w under a name. IDs that are none are left out.
+func (w wireHop) hop(name string) Hop {
+	h := Hop{Name: name}
 	if len(w.SpanID) == 16 {
 		parseID(h.SpanID[:], w.SpanID)
 	}
@@ -68,6 +67,7 @@ func (h *Hop) read(w wireHop) {
 			h.Causes = append(h.Causes, id)
 		}
 	}
+	return h
 }
 
 // formatChain returns c as JSON of ASCII characters, which every transport takes.
@@ -108,7 +108,7 @@ func formatChain(c *PromptChain) string {
 }
 
 // appendIDs appends the span and the causes of a hop as members of an object.
-func (h *Hop) appendIDs(buf []byte) []byte {
+func (h Hop) appendIDs(buf []byte) []byte {
 	buf = append(buf, `"span_id":"`...)
 	if h.SpanID.IsValid() {
 		buf = appendHex(buf, h.SpanID[:]...)

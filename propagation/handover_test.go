@@ -2,6 +2,7 @@ package propagation_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -36,6 +37,11 @@ func newEngine(t *testing.T, maxHeaderBytes uint32) *engine {
 	server := grpc.NewServer(grpc.MaxHeaderListSize(maxHeaderBytes), grpc.UnaryInterceptor(
 		func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 			e.received, _ = metadata.FromIncomingContext(ctx)
+			answer := metadata.MD{}
+			propagation.InjectResponse(propagation.New().FromGRPC(ctx), propagation.GRPCMetadata(answer))
+			if err := errors.Join(grpc.SetHeader(ctx, answer), grpc.SetTrailer(ctx, answer)); err != nil {
+				return nil, err
+			}
 			return next(ctx, req)
 		}))
 	healthpb.RegisterHealthServer(server, health.NewServer())
@@ -170,5 +176,18 @@ func TestNoValueMakesARequestOrAnRPCFail(t *testing.T) {
 		require.NoError(t, err, "byte %#x", b)
 		assert.Equal(t, value, propagation.GRPCMetadata(got).Get("x-data-bin"))
 		assert.Equal(t, md["x-text"], got["x-text"], "what is in the metadata arrives")
+	}
+}
+
+// Over gRPC a server tells its span in the header of its answer or in the trailer.
+func TestASpanIsToldInMetadataOfAnAnswer(t *testing.T) {
+	e := newEngine(t, 16<<20)
+	var header, trailer metadata.MD
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", benchTraceparent)
+	_, err := e.client.Check(ctx, &healthpb.HealthCheckRequest{}, grpc.Header(&header), grpc.Trailer(&trailer))
+	require.NoError(t, err)
+	for name, md := range map[string]metadata.MD{"header": header, "trailer": trailer} {
+		got := propagation.ReadResponse(propagation.GRPCMetadata(md)).SpanContext
+		assert.Equal(t, mustSpanContext(t, benchTraceparent, ""), got, name)
 	}
 }

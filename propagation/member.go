@@ -46,9 +46,6 @@ const (
 	modelField    = "m"
 	pipelineField = "p"
 
-	callerMark = "c:1"
-	keepMark   = "k:1"
-
 	maxName = 96 // bytes of a model or pipeline on the wire
 )
 

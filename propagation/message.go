@@ -102,12 +102,14 @@ var errNoObject = errors.New("propagation: the message is no JSON object, so tha
 //
 //	{"type": "response.create", "metadata": {"traceparent": "00-…"}}
 func ReadEnvelope(message []byte) Map {
-	var envelope struct {
-		Metadata map[string]any `json:"metadata"`
+	m := Map{}
+	at, err := findMember(message, envelopeKey)
+	if err != nil || !at.found {
+		return m
 	}
-	_ = json.Unmarshal(message, &envelope) // what cannot be read is absent
-	m := make(Map, len(envelope.Metadata))
-	for key, value := range envelope.Metadata {
+	var metadata map[string]any
+	_ = json.Unmarshal(message[at.start:at.end], &metadata) // what cannot be read is absent
+	for key, value := range metadata {
 		if s, ok := value.(string); ok {
 			m[key] = s
 		}

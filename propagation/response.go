@@ -69,7 +69,7 @@ type Response struct {
 // ReadResponse reads what carrier, of a response, holds.
 func ReadResponse(carrier propagation.TextMapCarrier) Response {
 	var r Response
-	for metric := range splitQuoted(bounded(combined(carrier, serverTimingKey)), ',') {
+	for metric := range splitQuoted(shortField(combined(carrier, serverTimingKey)), ',') {
 		r.readMetric(metric)
 	}
 	if !r.SpanContext.IsValid() {
@@ -77,11 +77,11 @@ func ReadResponse(carrier propagation.TextMapCarrier) Response {
 	}
 	r.addDuration("upstream", trimOWS(single(carrier, envoyUpstreamKey)))
 	r.addDuration("processing", trimOWS(single(carrier, openAIKey)))
-	r.readLoad(bounded(combined(carrier, orcaKey)))
+	r.readLoad(shortField(combined(carrier, orcaKey)))
 	return r
 }
 
-func bounded(field string) string {
+func shortField(field string) string {
 	if len(field) > maxResponseField {
 		return ""
 	}

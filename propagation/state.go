@@ -117,14 +117,18 @@ func (r *remote) plain() bool {
 	return r.sampling == SamplingDecided && !r.parentSpanID.IsValid() && r.traceName == "" && r.hidden == nil
 }
 
-// into returns ctx with r as the parent of the next span.
+// into returns ctx with r as the parent of the next span, or under a tenant, which
+// nothing proves that r belongs to, with a link.
 func (r *remote) into(ctx context.Context) context.Context {
 	before := stateOf(ctx)
+	if before != nil && before.tenant != "" {
+		return apart(ctx, before, r.links())
+	}
 	if before != nil || !r.plain() {
 		ctx = withState(ctx, r.over(before))
 	}
 	if r.sc.HasTraceID() {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, r.sc)
+		ctx = trace.ContextWithSpanContext(ctx, r.sc)
 	}
 	return ctx
 }
@@ -143,4 +147,12 @@ func (r *remote) over(before *state) state {
 		st.tenant = before.tenant
 	}
 	return st
+}
+
+// links returns a link to r, if it has a span.
+func (r *remote) links() []trace.Link {
+	if !r.sc.IsValid() {
+		return nil
+	}
+	return []trace.Link{{SpanContext: r.sc}}
 }

@@ -14,9 +14,10 @@ import (
 // the caller must have authenticated: a name in a header proves nothing. It keeps
 // the traces of tenants apart.
 //
-//   - Under a tenant, [Bridge.Extract] takes only a context as the parent that
-//     proves to have been made for that tenant (see [WithTenants]). Any other
-//     becomes a link, and its baggage is dropped.
+//   - Under a tenant, a [Bridge] takes only a context as the parent that proves to
+//     have been made for that tenant (see [WithTenants]). Any other becomes a
+//     link, and its baggage is dropped. A [Format], which knows of no proof, makes
+//     everything a link.
 //   - Where ctx is that of another tenant already, or was extracted with the proof
 //     of another tenant, the result has neither its span nor its baggage, and
 //     [Links] has the span. So the next span begins a trace.

@@ -79,6 +79,22 @@ func TestNoTenantsContextIsTheParentOfAnothersSpan(t *testing.T) {
 	}
 }
 
+func TestAFormatAloneProvesNoTenant(t *testing.T) {
+	bridge, tracer := newTenancy(t)
+	m, caller := sent(bridge, tracer, "acme")
+	ctx := propagation.W3C.Extract(propagation.ContextWithTenant(context.Background(), "acme"), m)
+	assert.False(t, trace.SpanContextFromContext(ctx).IsValid())
+	require.Len(t, propagation.Links(ctx), 1)
+	assert.Equal(t, caller.SpanID(), propagation.Links(ctx)[0].SpanContext.SpanID())
+}
+
+// Nor does baggage without a trace.
+func TestBaggageOfAnUnknownTenantIsDropped(t *testing.T) {
+	bridge, _ := newTenancy(t)
+	ctx := bridge.Extract(propagation.ContextWithTenant(context.Background(), "acme"), propagation.Map{"baggage": "a=1", "b3": "0"})
+	assert.Zero(t, baggage.FromContext(ctx).Len())
+}
+
 // The tenant may become known only after the context was read.
 func TestATenantThatIsKnownLateIsStillKeptApart(t *testing.T) {
 	bridge, tracer := newTenancy(t)

@@ -136,15 +136,27 @@ func readTraceState(carrier propagation.TextMapCarrier, cfg *trace.SpanContextCo
 	if hint, found := l.takeHint(cfg.SpanID); found {
 		l.clean, r.sampling = false, hint
 	}
-	text := one
-	if !l.clean || l.level == 2 {
-		text = joinMembers(l.members(), 1)
-	}
-	// What keyLevel and isStateValue let pass, ParseTraceState does too.
-	cfg.TraceState, _ = trace.ParseTraceState(text)
+	cfg.TraceState = l.traceState(one)
 	if l.level == 2 {
 		r.hidden = append([]stateMember(nil), l.members()...)
 	}
+}
+
+// traceState returns the members of Level 1, where text is the list if it is clean.
+// What keyLevel and isStateValue let pass, trace.TraceState takes too. One or two
+// members are cheaper to insert than to parse again.
+func (l *memberList) traceState(text string) (state trace.TraceState) {
+	if l.level == 1 && l.n <= 2 {
+		for i := l.n - 1; i >= 0; i-- {
+			state, _ = state.Insert(l.array[i].key, l.array[i].value)
+		}
+		return state
+	}
+	if !l.clean || l.level == 2 {
+		text = joinMembers(l.members(), 1)
+	}
+	state, _ = trace.ParseTraceState(text)
+	return state
 }
 
 func (l *memberList) read(one string, several []string) bool {
