@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/genaitrace/otelgenai => ../
 
 require (
+	github.com/coder/websocket v1.8.15
 	github.com/genaitrace/otelgenai v0.0.0
 	github.com/openai/openai-go/v3 v3.99.0
 	go.opentelemetry.io/otel v1.47.0
@@ -23,7 +24,6 @@ require (
 require (
 	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
-	github.com/coder/websocket v1.8.15 // indirect
 	github.com/go-logr/logr v1.4.4 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect

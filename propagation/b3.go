@@ -66,7 +66,6 @@ func splitB3(s string) (b3, bool) {
 // caller that has no IDs but wants to be sampled or debugged has no trace yet;
 // that is for the next span's sampler to decide.
 func (f *b3) decode(r *remote) bool {
-	*r = remote{}
 	cfg := trace.SpanContextConfig{Remote: true}
 	switch f.sampled {
 	case "1":

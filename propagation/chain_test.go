@@ -107,6 +107,7 @@ func TestAChainIsBounded(t *testing.T) {
 	assert.True(t, strings.HasPrefix(c.Hops[31].Name, "99ü"), "the newest stay")
 	assert.True(t, strings.HasPrefix(c.Hops[0].Name, "68ü"))
 	assert.Len(t, c.Hops[0].Causes, 32)
+	assert.Equal(t, spanID(32), c.Hops[0].Causes[31], "each once")
 	assert.Len(t, c.Hops[0].Name, 128)
 
 	c.ContextHash = strings.Repeat("x", 129)

@@ -233,6 +233,26 @@ func TestWithoutASpanInBetweenAFormatIsPassedOnAsItWas(t *testing.T) {
 	}
 }
 
+// A span of this process has made its own decision; a debug request is one for the
+// whole trace.
+func TestBelowASpanOfOursItsOwnStateIsSent(t *testing.T) {
+	const ids = traceHex + "-0000000000000009-"
+	for before, after := range map[string]string{
+		traceHex + "-" + spanHex:                     ids + "1",
+		traceHex + "-" + spanHex + "-0":              ids + "1",
+		traceHex + "-" + spanHex + "-1-" + parentHex: ids + "1",
+		traceHex + "-" + spanHex + "-d":              ids + "d",
+	} {
+		ctx := propagation.B3.Extract(context.Background(), propagation.Map{"b3": before})
+		sc := trace.SpanContextFromContext(ctx).WithRemote(false).WithSpanID(spanID(9))
+		next := propagation.Map{}
+		propagation.B3.Inject(trace.ContextWithSpanContext(ctx, sc.WithTraceFlags(trace.FlagsSampled)), next)
+		assert.Equal(t, propagation.Map{"b3": after}, next, before)
+		propagation.B3.Inject(trace.ContextWithSpanContext(ctx, sc.WithTraceFlags(0)), next)
+		assert.Equal(t, propagation.Map{"b3": ids + "0"}, next, before)
+	}
+}
+
 // Whatever a proxy copied from its request must not stay beside what we write.
 func TestInjectLeavesNoRestOfACopiedContext(t *testing.T) {
 	ctx := trace.ContextWithSpanContext(context.Background(), extractW3C(benchTraceparent))

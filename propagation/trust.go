@@ -20,7 +20,6 @@ var ownSuffixes = []string{".localhost", ".local", ".internal"}
 func IsOwnHost(host string) bool {
 	host = normalHost(host)
 	if addr, err := netip.ParseAddr(host); err == nil {
-		addr = addr.Unmap()
 		return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast()
 	}
 	if !strings.Contains(host, ".") {
