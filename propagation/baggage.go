@@ -68,7 +68,9 @@ func formatBaggage(bag baggage.Baggage, tag string, first []string, size int) (l
 		add(tenantKey + "=" + tag)
 	}
 	for _, m := range members {
-		add(m.String()) // "" if the key cannot be written
+		if m.Key() != tenantKey { // which is not the application's to write
+			add(m.String()) // "" if the key cannot be written
+		}
 	}
 	return b.String(), shed
 }

@@ -31,7 +31,7 @@ var (
 )
 
 // Get returns the value of key, or "" if there is none. Of a repeated
-// tracestate or baggage field it returns the combined list (RFC 9110, section
+// tracestate, baggage or server-timing field it returns the combined list (RFC 9110, section
 // 5.3), of a repeated traceparent field "", since the values contradict each
 // other, and of any other repeated field the first value.
 //

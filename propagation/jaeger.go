@@ -19,8 +19,8 @@ const (
 	maxJaegerLen = 128
 )
 
-// readJaeger reads {trace}:{span}:{parent}:{flags}. IDs have no leading zeros,
-// the parent is 0 if there is none, and clients may URL-encode the value.
+// readJaeger reads {trace}:{span}:{parent}:{flags}. IDs may lack leading zeros, the
+// parent is 0 if there is none, and clients may URL-encode the value.
 func readJaeger(carrier propagation.TextMapCarrier, r *remote) bool {
 	s := trimOWS(single(carrier, jaegerKey))
 	if len(s) > maxJaegerLen {
@@ -29,26 +29,24 @@ func readJaeger(carrier propagation.TextMapCarrier, r *remote) bool {
 	if strings.Contains(s, "%") {
 		s, _ = url.PathUnescape(s)
 	}
-	traceID, s, _ := strings.Cut(s, ":")
-	spanID, s, _ := strings.Cut(s, ":")
-	parent, flags, _ := strings.Cut(s, ":")
+	fields := strings.SplitN(s, ":", 5)
 	cfg := trace.SpanContextConfig{Remote: true}
-	bits, err := strconv.ParseUint(flags, 16, 8)
-	if err != nil || !parseID(cfg.TraceID[:], traceID) || !parseID(cfg.SpanID[:], spanID) {
+	if len(fields) != 4 || !parseID(cfg.TraceID[:], fields[0]) || !parseID(cfg.SpanID[:], fields[1]) {
 		return false
 	}
-	if !parseID(r.parentSpanID[:], parent) {
-		if strings.Trim(parent, "0") != "" {
-			return false
-		}
-		r.parentSpanID = trace.SpanID{}
-	}
+	bits, err := strconv.ParseUint(fields[3], 16, 8)
 	switch {
-	case bits&jaegerDebug != 0: // debug implies sampled
-		cfg.TraceFlags, r.sampling = trace.FlagsSampled, SamplingDebug
-	case bits&jaegerSampled != 0:
+	case fields[3] == "":
+		r.sampling = SamplingDeferred
+	case err != nil:
+		return false
+	case bits&jaegerSampled != 0: // without it debug must not be set, and means nothing
 		cfg.TraceFlags = trace.FlagsSampled
+		if bits&jaegerDebug != 0 {
+			r.sampling = SamplingDebug
+		}
 	}
+	parseID(r.parentSpanID[:], fields[2]) // which Jaeger itself ignores
 	r.sc = trace.NewSpanContext(cfg)
 	return true
 }
@@ -68,12 +66,15 @@ func writeJaeger(o *outgoing, carrier propagation.TextMapCarrier) {
 	} else {
 		buf = append(buf, '0')
 	}
-	flags := byte('0')
+	buf = append(buf, ':')
 	switch {
+	case o.sampling == SamplingDeferred:
 	case o.sampling == SamplingDebug:
-		flags = '3'
+		buf = append(buf, '0'+jaegerSampled+jaegerDebug)
 	case o.sc.IsSampled():
-		flags = '1'
+		buf = append(buf, '0'+jaegerSampled)
+	default:
+		buf = append(buf, '0')
 	}
-	carrier.Set(jaegerKey, string(append(buf, ':', flags)))
+	carrier.Set(jaegerKey, string(buf))
 }

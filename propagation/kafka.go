@@ -55,6 +55,9 @@ func NewKafka[H KafkaHeader](headers *[]H) *Kafka[H] {
 //			return sarama.RecordHeader{Key: []byte(key), Value: value}
 //		})
 func NewKafkaFunc[H any](headers *[]H, split func(H) (key string, value []byte), join func(key string, value []byte) H) *Kafka[H] {
+	if headers == nil {
+		headers = new([]H)
+	}
 	return &Kafka[H]{headers: headers, split: split, join: join}
 }
 

@@ -99,6 +99,10 @@ func TestOfARecordTheLastLegalHeaderCounts(t *testing.T) {
 	k.Set("", "x")
 	k.Set("a b", "x")
 	assert.Len(t, headers, 2)
+
+	none := propagation.NewKafka[kafkaHeader](nil)
+	none.Set("traceparent", "x")
+	assert.Equal(t, "x", none.Get("traceparent"), "seen by nobody, but no panic")
 }
 
 // The header of sarama has bytes for its key.

@@ -80,10 +80,8 @@ func (b *Bridge) receive(ctx context.Context, carrier propagation.TextMapCarrier
 		}
 	}
 	tag := ""
-	if bag.Len() > 0 {
-		if tag = bag.Member(tenantKey).Value(); tag != "" {
-			bag = bag.DeleteMember(tenantKey)
-		}
+	if m := bag.Member(tenantKey); m.Key() != "" {
+		tag, bag = m.Value(), bag.DeleteMember(tenantKey)
 	}
 	before := stateOf(ctx)
 	if b.stranger(before, in, tag) {
@@ -184,7 +182,7 @@ func (b *Bridge) continued(ctx context.Context, carrier propagation.TextMapCarri
 	if b.chain {
 		chain = b.readChain(carrier, in)
 	}
-	if before == nil && chain == nil && tag == "" && in.conflicts == nil && in.remote.plain() {
+	if before == nil && chain == nil && tag == "" && b.tenantKey == nil && in.conflicts == nil && in.remote.plain() {
 		return trace.ContextWithSpanContext(ctx, in.remote.sc)
 	}
 	st := in.remote.over(before)

@@ -46,8 +46,8 @@ type state struct {
 	traceName    string        // what the trace ID is a hash of
 	hidden       []stateMember // the tracestate, where trace.TraceState cannot hold it
 	links        []trace.Link  // contexts that are no parent of the next span
-	tag          string        // proof of the tenant that the context was made for
-	tagKey       []byte        // with which to check it
+	tag          string        // proof of the tenant that the context was made for, "" if it had none
+	tagKey       []byte        // with which to check it; nil if nobody asked for proof
 
 	tenant string // on whose behalf this process works
 	chain  *PromptChain

@@ -19,28 +19,27 @@ import (
 //     link, and its baggage is dropped. A [Format], which knows of no proof, makes
 //     everything a link.
 //   - Where ctx is that of another tenant already, or was extracted with the proof
-//     of another tenant, the result has neither its span nor its baggage, and
-//     [Links] has the span. So the next span begins a trace.
+//     of another, the result has neither its span nor its baggage, and [Links] has
+//     the span: the next span begins a trace. With [WithTenants] that holds for
+//     what was extracted without a proof, too.
 //
-// A context that no tenant is known of stays the parent. Set the tenant before
-// the context is extracted where callers could leave their proof out.
-//
-// The tenant's name never leaves the process.
+// So set the tenant before the context is extracted, or else the spans before and
+// after are of two traces. The tenant's name never leaves the process.
 func ContextWithTenant(ctx context.Context, tenant string) context.Context {
 	var st state
 	if before := stateOf(ctx); before != nil {
 		st = *before
 	}
-	if st.tenant == tenant && st.tag == "" {
+	if st.tenant == tenant && (tenant == "" || !st.tagged()) {
 		return ctx
 	}
 	sc := trace.SpanContextFromContext(ctx)
 	foreign := st.tenant != "" && st.tenant != tenant
-	if st.tag != "" && st.traceID == sc.TraceID() {
+	if st.tagged() && st.traceID == sc.TraceID() {
 		foreign = foreign || !isTenantTag(st.tag, st.tagKey, tenant, st.traceID)
 	}
 	if !foreign {
-		st.tenant, st.tag = tenant, ""
+		st.tenant, st.tag, st.tagKey = tenant, "", nil
 		return withState(ctx, st)
 	}
 	apart := state{tenant: tenant}
@@ -50,6 +49,10 @@ func ContextWithTenant(ctx context.Context, tenant string) context.Context {
 	ctx = baggage.ContextWithoutBaggage(trace.ContextWithSpanContext(ctx, trace.SpanContext{}))
 	return withState(ctx, apart)
 }
+
+// tagged reports whether it is still to be proved for which tenant the context was
+// made.
+func (st *state) tagged() bool { return st.tag != "" || st.tagKey != nil }
 
 // tenantKey is the baggage member that proves for which tenant a context was
 // made. The proof is bound to the trace, so that it is worth nothing elsewhere

@@ -102,19 +102,42 @@ func TestBaggageOfAnUnknownTenantIsDropped(t *testing.T) {
 func TestATenantThatIsKnownLateIsStillKeptApart(t *testing.T) {
 	bridge, tracer := newTenancy(t)
 	m, victim := sent(bridge, tracer, "acme")
-	ctx, server := tracer.Start(bridge.Extract(context.Background(), m), "serve")
-	assert.Equal(t, victim.TraceID(), server.SpanContext().TraceID(), "of a service that knows no tenant yet")
+	for name, m := range map[string]propagation.Map{
+		"with its proof":    m,
+		"without the proof": {"traceparent": m["traceparent"]},
+	} {
+		ctx, server := tracer.Start(bridge.Extract(context.Background(), m), "serve")
+		assert.Equal(t, victim.TraceID(), server.SpanContext().TraceID(), "of a service that knows no tenant yet")
 
-	same := propagation.ContextWithTenant(ctx, "acme")
-	assert.Equal(t, server.SpanContext(), trace.SpanContextFromContext(same))
+		same := propagation.ContextWithTenant(ctx, "acme")
+		assert.Equal(t, name == "with its proof", server.SpanContext().Equal(trace.SpanContextFromContext(same)), name)
+		assert.Equal(t, ctx, propagation.ContextWithTenant(ctx, ""), "nothing is claimed")
 
-	other := propagation.ContextWithTenant(baggage.ContextWithBaggage(ctx, parseBaggage(t, "secret=1")), "evil")
-	assert.False(t, trace.SpanContextFromContext(other).IsValid())
-	assert.Zero(t, baggage.FromContext(other).Len())
-	require.Len(t, propagation.Links(other), 1)
-	assert.Equal(t, server.SpanContext(), propagation.Links(other)[0].SpanContext)
-	_, span := tracer.Start(other, "infer")
-	assert.NotEqual(t, victim.TraceID(), span.SpanContext().TraceID())
+		other := propagation.ContextWithTenant(baggage.ContextWithBaggage(ctx, parseBaggage(t, "secret=1")), "evil")
+		assert.False(t, trace.SpanContextFromContext(other).IsValid(), name)
+		assert.Zero(t, baggage.FromContext(other).Len())
+		require.Len(t, propagation.Links(other), 1)
+		assert.Equal(t, server.SpanContext(), propagation.Links(other)[0].SpanContext)
+		_, span := tracer.Start(other, "infer")
+		assert.NotEqual(t, victim.TraceID(), span.SpanContext().TraceID())
+	}
+
+	// A trace that began here is nobody else's.
+	ctx, span := tracer.Start(bridge.Extract(context.Background(), propagation.Map{}), "serve")
+	assert.Equal(t, span.SpanContext(), trace.SpanContextFromContext(propagation.ContextWithTenant(ctx, "acme")))
+}
+
+// The application cannot write the proof, by mistake or otherwise.
+func TestTheProofIsNoBaggageOfTheApplication(t *testing.T) {
+	bridge, tracer := newTenancy(t)
+	ctx, _ := tracer.Start(propagation.ContextWithTenant(context.Background(), "acme"), "call")
+	m := propagation.Map{}
+	bridge.Inject(baggage.ContextWithBaggage(ctx, parseBaggage(t, "genai.tenant=mine,a=1")), m)
+	assert.Regexp(t, "^genai.tenant=[^,]{22},a=1$", m["baggage"])
+	_, got := bridge.Receive(propagation.ContextWithTenant(context.Background(), "acme"), m)
+	assert.True(t, got.Parent)
+	ctx = bridge.Extract(context.Background(), propagation.Map{"traceparent": benchTraceparent, "baggage": "genai.tenant=,a=1"})
+	assert.Equal(t, 1, baggage.FromContext(ctx).Len())
 }
 
 // A worker that takes a job of one tenant in the context of another.

@@ -22,8 +22,8 @@ func IsOwnHost(host string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast()
 	}
-	if !strings.Contains(host, ".") {
-		return host != "" // localhost, or a name of the local search domain
+	if !strings.Contains(host, ".") { // localhost, or a name of the local search domain
+		return host != "" && !isNumber(host)
 	}
 	for _, suffix := range ownSuffixes {
 		if strings.HasSuffix(host, suffix) {
@@ -31,6 +31,12 @@ func IsOwnHost(host string) bool {
 		}
 	}
 	return false
+}
+
+// isNumber reports whether host is a number, which some resolvers take for an
+// address of any network.
+func isNumber(host string) bool {
+	return strings.HasPrefix(host, "0x") || strings.Trim(host, "0123456789") == ""
 }
 
 // normalHost returns host in lower case, without port, brackets and final dot.

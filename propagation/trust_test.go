@@ -34,7 +34,7 @@ func TestHostsAreOurOwnOrThirdParties(t *testing.T) {
 		"": false, "api.openai.com": false, "api.openai.com:443": false, "internal.example.com": false,
 		"engine.internal.evil.org": false, "notlocal": true, "x.notlocal": false,
 		"8.8.8.8": false, "172.32.0.1": false, "11.0.0.1": false, "100.64.0.1": false, "[2001:db8::1]:443": false, "::ffff:8.8.8.8": false,
-		"0.0.0.0": false,
+		"0.0.0.0": false, "134744072": false, "0x08080808:443": false, "engine1": true, "1engine": true,
 	} {
 		assert.Equal(t, own, propagation.IsOwnHost(host), "%q", host)
 	}
