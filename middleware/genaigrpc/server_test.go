@@ -332,6 +332,26 @@ func TestAPublicEndpointWithoutACallerHasNoLink(t *testing.T) {
 	assert.Empty(t, o.server().Links())
 }
 
+// A bridge may read several formats, of which one is the parent.
+func TestContradictoryFormatsBecomeALink(t *testing.T) {
+	o := newTelemetry(t)
+	bridge := propagation.New(propagation.WithFormats(propagation.B3))
+	l := connect(t, service{generate: three},
+		[]grpc.ServerOption{grpc.StatsHandler(genaigrpc.NewServerHandler(o.options(genaigrpc.WithPropagators(bridge))...))}, nil)
+	md := metadata.MD{}
+	propagation.New().Inject(inbound(), propagation.GRPCMetadata(md))
+	md.Set("b3", "11111111111111111111111111111111-2222222222222222-1")
+	stream, err := generate(metadata.NewOutgoingContext(context.Background(), md), t, l.conn)
+	require.NoError(t, err)
+	_, err = read(stream)
+	require.NoError(t, err)
+	l.stop()
+	span := o.server()
+	assert.Equal(t, trace.SpanContextFromContext(inbound()).SpanID(), span.Parent().SpanID())
+	require.Len(t, span.Links(), 1)
+	assert.Equal(t, "2222222222222222", span.Links()[0].SpanContext.SpanID().String())
+}
+
 // An outerHandler stands for another instrumentation of the same server.
 type outerHandler struct {
 	stats.Handler

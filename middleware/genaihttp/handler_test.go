@@ -179,6 +179,34 @@ func TestTheCallerIsTheParentUnlessTheEndpointIsPublic(t *testing.T) {
 	})
 }
 
+// A bridge may read several formats, of which one is the parent, or take nobody as
+// the parent.
+func TestWhatABridgeDoesNotTakeAsTheParentIsALink(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bridge propagation.Option
+		opts   []genaihttp.Option
+		links  int
+		parent bool
+	}{
+		"contradictory formats":              {propagation.WithFormats(propagation.B3), nil, 1, true},
+		"contradictory formats of strangers": {propagation.WithFormats(propagation.B3), []genaihttp.Option{genaihttp.WithPublicEndpoint()}, 2, false},
+		"a public bridge":                    {propagation.WithPublicEndpoint(), nil, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := newTelemetry(t)
+			opts := append(o.options(), genaihttp.WithPropagators(propagation.New(tt.bridge)))
+			h := genaihttp.NewHandler(http.NotFoundHandler(), append(opts, tt.opts...)...)
+			r := httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+			r.Header.Set("Traceparent", traceparent(callerSpan))
+			r.Header.Set("B3", "11111111111111111111111111111111-2222222222222222-1")
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			span := o.only()
+			assert.Len(t, span.Links(), tt.links)
+			assert.Equal(t, tt.parent, span.Parent().SpanID() == callerSpan.SpanID())
+		})
+	}
+}
+
 // Inside another instrumentation, whose span knows the caller already.
 func TestALocalSpanIsTheParent(t *testing.T) {
 	for name, opts := range map[string][]genaihttp.Option{"": nil, "public": {genaihttp.WithPublicEndpoint()}} {
