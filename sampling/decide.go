@@ -1,0 +1,239 @@
+package sampling
+
+import (
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// The functions in this file are called with the lock of the shard held, but for
+// finish.
+
+// decide judges a segment of which nothing more is waited for. It may leave the
+// segment to the custom policies.
+func (t *Tail) decide(s *shard, seg *segment, out *outcomes) {
+	if t.judge != nil && t.mattersToCustom(seg) && t.judge.ask(seg) {
+		seg.state, seg.changed = judging, t.sinceEpoch()
+		return
+	}
+	t.decideNow(s, seg, 0, out)
+}
+
+// mattersToCustom reports whether the custom policies could change the verdict.
+func (t *Tail) mattersToCustom(seg *segment) bool {
+	v := seg.view(seg.end)
+	v.final = true
+	d := t.policy.verdictOn(&v)
+	return v.r < d.high && v.r < seg.promise.t && (v.r >= d.low || len(t.policy.paths) > 0)
+}
+
+// decideNow is decide with the answers of the custom policies.
+func (t *Tail) decideNow(s *shard, seg *segment, custom uint64, out *outcomes) {
+	v, whole := t.finalVerdict(seg, custom)
+	switch {
+	case v.r >= whole.t:
+		o := t.keep(s, seg, whole, out)
+		if v.path < whole.t { // some spans were likelier to be kept than others
+			o.paths = append(o.paths, v.paths[:len(t.policy.paths)]...)
+		}
+	case v.r < v.path:
+		s.counts.dropped++
+		s.counts.droppedSpans += uint64(len(seg.spans))
+		s.dropSpans(seg)
+		t.settle(s, seg, dropped)
+		out.add(seg)
+	case seg.open > 0: // what is still open may be above or below the key path
+		t.keep(s, seg, keptInfo{v.path, v.pathBy}, out)
+	default:
+		s.counts.keyPath[v.pathBy]++
+		seg.kept = keptInfo{never, v.pathBy}
+		bytes := seg.bytes
+		spans := s.takeSpans(seg)
+		t.settle(s, seg, kept)
+		o := out.add(seg)
+		o.spans, o.bytes = spans, bytes
+		o.paths = append(o.paths, v.paths[:len(t.policy.paths)]...)
+	}
+}
+
+// finalVerdict judges a segment as if nothing more came, lets policies learn from it,
+// and says by what it is kept whole.
+func (t *Tail) finalVerdict(seg *segment, custom uint64) (view, keptInfo) {
+	v := seg.view(seg.end)
+	v.final, v.asked, v.custom = true, true, custom
+	v.counts, seg.counted = !seg.counted, true
+	d := t.policy.verdictOn(&v)
+	whole := keptInfo{d.high, d.reason}
+	if seg.promise.t < whole.t {
+		whole = seg.promise
+	}
+	return v, whole
+}
+
+// keepEarly keeps a segment if its policies are certain at a time before its end.
+func (t *Tail) keepEarly(s *shard, seg *segment, at time.Time, out *outcomes) {
+	v := seg.view(at)
+	if d := t.policy.verdictOn(&v); d.high == always {
+		t.keep(s, seg, keptInfo{always, d.reason}, out)
+	}
+}
+
+// keep lets go of the spans that are held, for export; later ones follow.
+func (t *Tail) keep(s *shard, seg *segment, how keptInfo, out *outcomes) *outcome {
+	s.counts.kept[how.reason]++
+	s.cache.put(seg.id, how)
+	seg.kept = how
+	first := seg.state != dropped && len(seg.spans) == seg.total
+	bytes := seg.bytes
+	spans := s.takeSpans(seg)
+	t.settle(s, seg, kept)
+	o := out.add(seg)
+	o.spans, o.bytes, o.first = spans, bytes, first
+	return o
+}
+
+// follow keeps a new segment because an earlier part of its trace was kept.
+func (t *Tail) follow(s *shard, seg *segment, how keptInfo) {
+	seg.kept, seg.late, seg.counted = how, false, true
+	t.settle(s, seg, kept)
+}
+
+func (t *Tail) settle(s *shard, seg *segment, state state) {
+	seg.state, seg.changed = state, t.sinceEpoch()
+	s.decided.move(seg)
+}
+
+// forget removes a segment.
+func (t *Tail) forget(s *shard, seg *segment) {
+	if !seg.counted {
+		t.finalVerdict(seg, 0)
+	}
+	s.remove(seg)
+}
+
+// shed makes the segment that holds spans for longest give them up, and reports
+// whether there was one. What would be kept as it is is kept.
+func (t *Tail) shed(s *shard, out *outcomes) bool {
+	seg := s.buffered.head
+	if seg == nil {
+		return false
+	}
+	v := seg.view(seg.end)
+	v.final, v.asked = true, true
+	if d := t.policy.verdictOn(&v); v.r >= d.high {
+		t.keep(s, seg, keptInfo{d.high, d.reason}, out)
+	} else if v.r >= seg.promise.t {
+		t.keep(s, seg, seg.promise, out)
+	} else {
+		s.counts.shedTraces++
+		s.counts.shedSpans += uint64(len(seg.spans))
+		seg.lost += len(seg.spans)
+		s.dropSpans(seg)
+		s.idle.move(seg)
+		return true
+	}
+	if seg.open == 0 { // the custom policies were being asked
+		t.forget(s, seg)
+	}
+	return true
+}
+
+// makeRoom forgets the segment that has been there for longest: one that is decided,
+// if there is any, else one that is judged as it is.
+func (t *Tail) makeRoom(s *shard, out *outcomes) {
+	seg := s.decided.head
+	if seg == nil {
+		seg = s.idle.head
+		if buffered := s.buffered.head; seg == nil || buffered != nil && buffered.born < seg.born {
+			seg = buffered
+		}
+		t.decideNow(s, seg, 0, out)
+	}
+	s.counts.evicted++
+	t.forget(s, seg)
+}
+
+// An outcome is what is left to do about a trace once the lock is released.
+type outcome struct {
+	batch
+	id    trace.TraceID
+	kept  bool
+	first bool // nothing of the trace was exported before
+	ttft  float64
+	root  sdktrace.ReadOnlySpan   // a local root that ended, for the metrics
+	more  []sdktrace.ReadOnlySpan // further ones
+}
+
+// outcomes are the outcomes of one step, most often of one trace.
+type outcomes struct {
+	n    int
+	one  outcome
+	more []outcome
+}
+
+// add makes an outcome of a decided segment. It is valid until the next call.
+func (out *outcomes) add(seg *segment) *outcome {
+	o := &out.one
+	if out.n++; out.n > 1 {
+		out.more = append(out.more, outcome{})
+		o = &out.more[len(out.more)-1]
+	}
+	o.id, o.kept, o.ttft = seg.id, seg.state == kept, seg.ttft
+	o.r, o.how, o.note, o.lost, o.late = seg.r, seg.kept, seg.note, seg.lost, seg.late
+	open := seg.roots[:0]
+	for _, root := range seg.roots {
+		switch {
+		case root.span == nil:
+			open = append(open, root)
+		case o.root == nil:
+			o.root = root.span
+		default:
+			o.more = append(o.more, root.span)
+		}
+	}
+	clear(seg.roots[len(open):])
+	seg.roots = open
+	return o
+}
+
+// finish does what remains after a step: it exports and measures. It takes locks
+// and calls foreign code.
+func (t *Tail) finish(out *outcomes) {
+	if out.n == 0 {
+		return
+	}
+	t.finishOne(&out.one)
+	for i := range out.more {
+		t.finishOne(&out.more[i])
+	}
+}
+
+func (t *Tail) finishOne(o *outcome) {
+	if len(o.spans) > 0 && !t.queue.push(o.batch) {
+		o.kept = false
+		t.lose(o)
+	}
+	if o.root != nil {
+		t.metrics.request(o, o.root)
+		for _, root := range o.more {
+			t.metrics.request(o, root)
+		}
+	}
+}
+
+// lose notes that a batch found no room in the queue. If it was the beginning
+// of its trace, the rest is not exported either.
+func (t *Tail) lose(o *outcome) {
+	if !o.first {
+		return
+	}
+	s := t.table.shard(o.id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts.lostTraces++
+	s.cache.remove(o.id)
+	if seg := s.segments[o.id]; seg != nil && seg.state == kept {
+		seg.state = dropped
+	}
+}

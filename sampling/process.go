@@ -1,0 +1,312 @@
+package sampling
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/genaitrace/otelgenai/internal/bound"
+)
+
+// OnStart implements [sdktrace.SpanProcessor]. Applications do not call it.
+func (t *Tail) OnStart(ctx context.Context, span sdktrace.ReadWriteSpan) {
+	sc := span.SpanContext()
+	id := sc.TraceID()
+	parent := trace.SpanContextFromContext(ctx)
+	root := !parent.IsValid() || parent.IsRemote() || parent.TraceID() != id
+	var attrs []attribute.KeyValue
+	if len(t.policy.keys) > 0 {
+		attrs = span.Attributes() // makes the span copy them, if it gets more
+	}
+
+	var out outcomes
+	s := t.table.shard(id)
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	seg := s.segments[id]
+	if seg == nil {
+		if len(s.segments) >= t.perShard {
+			t.makeRoom(s, &out)
+		}
+		seg = s.add(id, time.Duration(t.now.Load()))
+		seg.late = !root
+		seg.start = span.StartTime()
+		seg.r = randomness(id, sc.TraceState().Get(otMember))
+		if info, ok := s.cache.get(id); ok {
+			t.follow(s, seg, info)
+		} else if t.head.Load().certain == always {
+			why := t.policy.verdictOn(&view{}).reason
+			t.keep(s, seg, keptInfo{always, why}, &out)
+		}
+	}
+	seg.open++
+	if len(t.policy.keys) > 0 {
+		seg.noteKeys(t.policy.keys, attrs)
+	}
+	if root {
+		t.addRoot(s, seg, sc, parent, &out)
+	}
+	s.mu.Unlock()
+	t.finish(&out)
+}
+
+// maxRoots is how many local roots of one trace are told from other spans.
+const maxRoots = 1000
+
+// addRoot notes a local root and what was promised about it.
+func (t *Tail) addRoot(s *shard, seg *segment, sc, parent trace.SpanContext, out *outcomes) {
+	if len(seg.roots) < maxRoots {
+		seg.roots = append(seg.roots, localRoot{id: sc.SpanID()})
+		seg.running++
+	}
+	if !sc.IsSampled() && !parent.IsSampled() {
+		return
+	}
+	told, certain := t.believe(parent, seg.r)
+	if certain {
+		if seg.state != kept {
+			t.keep(s, seg, keptInfo{told, reasonRemote}, out)
+		}
+		return
+	}
+	if told < seg.promise.t {
+		seg.promise = keptInfo{told, reasonRemote}
+	}
+	if t.config.head.always || !sc.IsSampled() {
+		return
+	}
+	// What the sampler told is in the span, for the head may have moved since. A "th:0"
+	// that is not ours came through a sampler other than ours.
+	told, ok := parseThreshold(field(sc.TraceState().Get(otMember), "th"))
+	if ok && seg.r >= told && told < seg.promise.t && (told != always || t.head.Load().told == always) {
+		seg.promise = keptInfo{told, reasonHead}
+	}
+}
+
+// An endedSpan is what is read of a span that has ended, once.
+type endedSpan struct {
+	sdktrace.ReadOnlySpan
+	id         trace.TraceID
+	spanID     trace.SpanID
+	start, end time.Time
+	facts      uint64
+	bytes      int
+	ttft       float64 // ms; 0 where absent
+	attrs      []attribute.KeyValue
+}
+
+// read reads span. Each method of an ended span copies all of it, so they are called
+// once, and outside of locks.
+func (t *Tail) read(span sdktrace.ReadOnlySpan) (e endedSpan) {
+	sc := span.SpanContext()
+	e = endedSpan{
+		ReadOnlySpan: span, id: sc.TraceID(), spanID: sc.SpanID(),
+		start: span.StartTime(), end: span.EndTime(), attrs: span.Attributes(),
+	}
+	e.bytes = sizeOf(span, e.attrs)
+	if span.Status().Code == codes.Error {
+		e.facts = failedFact
+	}
+	for i := range t.policy.selectors {
+		if s := &t.policy.selectors[i]; s.selects(span) {
+			e.facts |= s.bit
+		}
+	}
+	for i := range e.attrs {
+		if e.attrs[i].Key == ttftKey {
+			if ms, ok := numberOf(e.attrs[i].Value); ok && ms >= 0 {
+				e.ttft = ms
+			}
+		}
+	}
+	return e
+}
+
+// OnEnd implements [sdktrace.SpanProcessor]. Applications do not call it.
+func (t *Tail) OnEnd(span sdktrace.ReadOnlySpan) {
+	e := t.read(span)
+	var out outcomes
+	s := t.table.shard(e.id)
+	s.mu.Lock()
+	seg := s.segments[e.id]
+	switch {
+	case s.closed:
+		s.counts.lateDropped++
+	case seg == nil:
+		t.endAlone(s, &e, &out)
+	default:
+		t.end(s, seg, &e, &out)
+	}
+	s.mu.Unlock()
+	t.finish(&out)
+}
+
+// end notes the end of a span of a segment.
+func (t *Tail) end(s *shard, seg *segment, e *endedSpan, out *outcomes) {
+	root := seg.endRoot(e)
+	news := seg.learn(e)
+	if len(t.policy.keys) > 0 {
+		seg.noteKeys(t.policy.keys, e.attrs)
+	}
+	switch seg.state {
+	case kept:
+		taken := t.take(s, seg, e, root)
+		if o := out.add(seg); taken {
+			o.spans, o.bytes = []sdktrace.ReadOnlySpan{e.ReadOnlySpan}, e.bytes
+		}
+	case dropped:
+		s.counts.droppedSpans++
+		if root {
+			out.add(seg)
+		}
+	case undecided, judging:
+		if t.take(s, seg, e, root) {
+			s.buffer(seg, e)
+		}
+		if root && seg.running == 0 {
+			seg.changed = t.sinceEpoch()
+		}
+		switch {
+		case seg.open == 0 && seg.state == undecided:
+			t.decide(s, seg, out)
+		case news || t.policy.patience > 0 && seg.end.Sub(seg.start) >= t.policy.patience:
+			t.keepEarly(s, seg, seg.end, out)
+		}
+	}
+	if seg.open == 0 && seg.state >= kept {
+		t.forget(s, seg)
+	}
+	for !t.table.budget.cover(s) && t.shed(s, out) {
+	}
+	t.table.budget.giveBack(s)
+}
+
+// endAlone judges a span without a segment: its start was not seen, or its
+// trace was forgotten while it ran.
+func (t *Tail) endAlone(s *shard, e *endedSpan, out *outcomes) {
+	sc := e.SpanContext()
+	alone := segment{id: e.id, late: true, state: kept, r: randomness(e.id, sc.TraceState().Get(otMember))}
+	if parent := e.Parent(); !parent.IsValid() || parent.IsRemote() {
+		alone.roots = []localRoot{{id: e.spanID}}
+	}
+	alone.learn(e)
+	alone.endRoot(e)
+	alone.noteKeys(t.policy.keys, e.attrs)
+	var cached bool
+	if alone.kept, cached = s.cache.get(e.id); !cached {
+		v := alone.view(alone.end)
+		v.final, v.asked = true, true
+		d := t.policy.verdictOn(&v)
+		switch {
+		case v.r >= d.high:
+			alone.kept = keptInfo{d.high, d.reason}
+			s.cache.put(e.id, alone.kept)
+		case v.r >= v.path:
+			alone.kept = keptInfo{v.path, v.pathBy}
+		default:
+			alone.state = dropped
+		}
+	}
+	o := out.add(&alone)
+	if alone.state == dropped {
+		s.counts.lateDropped++
+		return
+	}
+	s.counts.lateKept++
+	o.spans, o.bytes, o.late = []sdktrace.ReadOnlySpan{e.ReadOnlySpan}, e.bytes, !cached
+}
+
+// take counts a span of a trace that is not dropped, and reports whether there is room
+// for it in the trace.
+func (t *Tail) take(s *shard, seg *segment, e *endedSpan, root bool) bool {
+	limit := &t.config.limits
+	over := seg.total >= limit.TraceSpans || seg.size+e.bytes > limit.TraceBytes
+	if over {
+		// Children end before their parents, so what comes now may be the parent of
+		// what is here.
+		eighths := 8
+		switch {
+		case root:
+			eighths = 10
+		case e.facts != 0 || e.ChildSpanCount() > 0:
+			eighths = 9
+		}
+		over = seg.total >= limit.TraceSpans*eighths/8 || seg.size+e.bytes > limit.TraceBytes/8*eighths
+	}
+	if over {
+		seg.lost++
+		s.counts.truncatedSpans++
+		return false
+	}
+	seg.total++
+	seg.size += e.bytes
+	return true
+}
+
+func (s *shard) buffer(seg *segment, e *endedSpan) {
+	seg.spans = append(seg.spans, e.ReadOnlySpan)
+	seg.bytes += e.bytes
+	s.used += e.bytes
+	if seg.list == &s.idle {
+		s.buffered.move(seg)
+	}
+}
+
+// endRoot notes the end of a local root and reports whether the span is one.
+func (seg *segment) endRoot(e *endedSpan) bool {
+	seg.open--
+	for i := range seg.roots {
+		if root := &seg.roots[i]; root.id == e.spanID && root.span == nil {
+			root.span = e.ReadOnlySpan
+			seg.running--
+			return true
+		}
+	}
+	return false
+}
+
+// learn adds what a span says of its trace, and reports whether that is a new fact.
+func (seg *segment) learn(e *endedSpan) (news bool) {
+	if seg.start.IsZero() || e.start.Before(seg.start) {
+		seg.start = e.start
+	}
+	if e.end.After(seg.end) {
+		seg.end = e.end
+	}
+	if e.ttft != 0 {
+		seg.ttft = e.ttft // outer spans end later
+	}
+	news = e.facts&^seg.facts != 0
+	seg.facts |= e.facts
+	return news
+}
+
+// maxKeyLen bounds the values that are held for policies which tell traces apart by
+// them.
+const maxKeyLen = 256
+
+// noteKeys keeps the first value of each key.
+func (seg *segment) noteKeys(keys []attribute.Key, attrs []attribute.KeyValue) {
+	for k, key := range keys {
+		if seg.keys[k] != "" {
+			continue
+		}
+		for i := range attrs {
+			if attrs[i].Key == key {
+				seg.keys[k] = bound.String(textOf(attrs[i].Value), maxKeyLen)
+			}
+		}
+	}
+}
+
+// view is what policies see of the segment at a time.
+func (seg *segment) view(at time.Time) view {
+	return view{r: seg.r, elapsed: at.Sub(seg.start), facts: seg.facts, keys: seg.keys}
+}

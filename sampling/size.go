@@ -1,0 +1,70 @@
+package sampling
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// ttftKey is the attribute that holds a time to first token, in milliseconds.
+const ttftKey = attribute.Key("llm.ttft_ms")
+
+// Sizes of the SDK's types on 64-bit machines, in bytes.
+const (
+	snapshotSize = 416 + 16 // and the interface that holds it
+	eventSize    = 72
+	linkSize     = 96
+	kvSize       = 64
+)
+
+// sizeOf estimates how many bytes an ended span keeps from the garbage collector, without
+// its name and keys, which are constants as a rule.
+func sizeOf(span sdktrace.ReadOnlySpan, attrs []attribute.KeyValue) int {
+	n := snapshotSize + sizeOfAttributes(attrs)
+	for _, e := range span.Events() {
+		n += eventSize + sizeOfAttributes(e.Attributes)
+	}
+	for _, l := range span.Links() {
+		n += linkSize + sizeOfAttributes(l.Attributes)
+	}
+	return n
+}
+
+func sizeOfAttributes(attrs []attribute.KeyValue) int {
+	n := cap(attrs) * kvSize
+	for i := range attrs {
+		n += sizeOfValue(attrs[i].Value)
+	}
+	return n
+}
+
+// sizeOfValue is what a value holds beyond its own size.
+func sizeOfValue(v attribute.Value) int {
+	switch v.Type() {
+	case attribute.STRING:
+		return len(v.AsString())
+	case attribute.STRINGSLICE:
+		n := 0
+		for _, s := range v.AsStringSlice() {
+			n += 16 + len(s)
+		}
+		return n
+	case attribute.BOOLSLICE:
+		return len(v.AsBoolSlice())
+	case attribute.INT64SLICE:
+		return 8 * len(v.AsInt64Slice())
+	case attribute.FLOAT64SLICE:
+		return 8 * len(v.AsFloat64Slice())
+	case attribute.BYTESLICE:
+		return len(v.AsByteSlice())
+	case attribute.SLICE:
+		n := 0
+		for _, inner := range v.AsSlice() {
+			n += kvSize - 16 + sizeOfValue(inner)
+		}
+		return n
+	case attribute.MAP:
+		return sizeOfAttributes(v.AsMap())
+	default:
+		return 0
+	}
+}
