@@ -110,7 +110,7 @@ func compile(p Policy) (*compiled, error) {
 	c.reasons = []string{"", "forced", "remote", "head"}
 	c.judge = c.policy("policy", p)
 	if len(c.reasons) > maxLeaves {
-		c.fail("the policy has more than %d parts", maxLeaves)
+		c.failf("the policy has more than %d parts", maxLeaves)
 	}
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err
@@ -118,8 +118,8 @@ func compile(p Policy) (*compiled, error) {
 	return &c.compiled, nil
 }
 
-// fail notes an error at the place where the compiler is.
-func (c *compiler) fail(format string, args ...any) {
+// failf notes an error at the place where the compiler is.
+func (c *compiler) failf(format string, args ...any) {
 	const enough = 20
 	if len(c.errs) < enough {
 		c.errs = append(c.errs, fmt.Errorf("sampling: %s: %w", strings.Join(c.path, "."), fmt.Errorf(format, args...)))
@@ -132,9 +132,9 @@ func (c *compiler) policy(place string, p Policy) judge {
 	defer func() { c.path = c.path[:len(c.path)-1] }()
 	switch {
 	case p.IsZero():
-		c.fail("no policy here")
+		c.failf("no policy here")
 	case len(c.path) > 2*maxDepth:
-		c.fail("nested too deeply")
+		c.failf("nested too deeply")
 	default:
 		c.path[len(c.path)-1] += "." + p.rule.name()
 		return p.rule.compile(c)
@@ -160,7 +160,7 @@ func (c *compiler) condition(place string, p Policy) judge {
 // chance reports that the rule depends on chance or rate.
 func (c *compiler) chance() {
 	if c.certain > 0 {
-		c.fail("depends on chance or rate, which a condition must not")
+		c.failf("depends on chance or rate, which a condition must not")
 	}
 }
 
@@ -176,7 +176,7 @@ func (c *compiler) reason(name string) reason {
 func (c *compiler) fact(s Selector) uint64 {
 	s.check(c, false)
 	if len(c.selectors)+1 >= maxFacts {
-		c.fail("more than %d selectors", maxFacts-1)
+		c.failf("more than %d selectors", maxFacts-1)
 		return 0
 	}
 	bit := uint64(2) << len(c.selectors)
@@ -187,14 +187,14 @@ func (c *compiler) fact(s Selector) uint64 {
 // key returns the index in view.keys of an attribute's value.
 func (c *compiler) key(key attribute.Key) int {
 	if key == "" {
-		c.fail("key is empty: name the attribute")
+		c.failf("key is empty: name the attribute")
 	}
 	i := slices.Index(c.keys, key)
 	switch {
 	case i >= 0:
 		return i
 	case len(c.keys) == maxKeys:
-		c.fail("more than %d different attributes", maxKeys)
+		c.failf("more than %d different attributes", maxKeys)
 		return 0
 	default:
 		c.keys = append(c.keys, key)
@@ -205,7 +205,7 @@ func (c *compiler) key(key attribute.Key) int {
 // waits notes that a trace may be kept for having lasted d.
 func (c *compiler) waits(d time.Duration) {
 	if d <= 0 {
-		c.fail("%s is no limit: give a duration of more than 0", d)
+		c.failf("%s is no limit: give a duration of more than 0", d)
 		return
 	}
 	if c.patience == 0 || d < c.patience {
@@ -232,7 +232,7 @@ func (errorsRule) compile(c *compiler) judge {
 
 func (r matchRule) compile(c *compiler) judge {
 	if r.Name == "" {
-		c.fail("name is empty: it becomes the reason for keeping a trace")
+		c.failf("name is empty: it becomes the reason for keeping a trace")
 	}
 	why, bit := c.reason(r.Name), c.fact(r.Select)
 	return func(v *view) verdict { return holds(v, v.facts&bit != 0, why) }
@@ -275,13 +275,13 @@ func (r baselineRule) compile(c *compiler) judge {
 
 func (c *compiler) ratio(name string, p float64) {
 	if !(p >= 0 && p <= 1) {
-		c.fail("%s is %v and must be from 0 to 1", name, p)
+		c.failf("%s is %v and must be from 0 to 1", name, p)
 	}
 }
 
 func (r customRule) compile(c *compiler) judge {
 	if r.Name == "" {
-		c.fail("name is empty: give the one that WithCustom has")
+		c.failf("name is empty: give the one that WithCustom has")
 	}
 	i := slices.Index(c.custom, r.Name)
 	if i < 0 {
@@ -289,7 +289,7 @@ func (r customRule) compile(c *compiler) judge {
 		c.custom = append(c.custom, r.Name)
 	}
 	if i >= maxCustom {
-		c.fail("more than %d custom policies", maxCustom)
+		c.failf("more than %d custom policies", maxCustom)
 	}
 	why, bit := c.reason("custom:"+r.Name), uint64(1)<<min(i, maxCustom)
 	return func(v *view) verdict {
@@ -303,7 +303,7 @@ func (r customRule) compile(c *compiler) judge {
 // parts compiles the members of Any and All.
 func (c *compiler) parts(policies []Policy, compile func(string, Policy) judge) []judge {
 	if len(policies) == 0 {
-		c.fail("has no policies")
+		c.failf("has no policies")
 	}
 	judges := make([]judge, len(policies))
 	for i, p := range policies {
@@ -353,14 +353,14 @@ func (r notRule) compile(c *compiler) judge {
 func (r firstRule) compile(c *compiler) judge {
 	type branch struct{ when, then judge }
 	if len(r) == 0 {
-		c.fail("has no cases")
+		c.failf("has no cases")
 	}
 	branches := make([]branch, len(r))
 	for i, rc := range r {
 		if !rc.When.IsZero() {
 			branches[i].when = c.condition(fmt.Sprintf("%d.when", i), rc.When)
 		} else if i < len(r)-1 {
-			c.fail("%d.when is empty, so the cases after it decide nothing", i)
+			c.failf("%d.when is empty, so the cases after it decide nothing", i)
 		}
 		branches[i].then = c.policy(fmt.Sprintf("%d.then", i), rc.Then)
 	}
@@ -394,10 +394,10 @@ func (r firstRule) compile(c *compiler) judge {
 
 func (r keyPathRule) compile(c *compiler) judge {
 	if c.nested {
-		c.fail("may stand at the top, in any, or in a case of first only")
+		c.failf("may stand at the top, in any, or in a case of first only")
 	}
 	if len(r.Spans) == 0 {
-		c.fail("spans is empty: select the spans to keep")
+		c.failf("spans is empty: select the spans to keep")
 	}
 	of := c.inner("of", r.Of)
 	var selected uint64
@@ -405,7 +405,7 @@ func (r keyPathRule) compile(c *compiler) judge {
 		selected |= c.fact(s)
 	}
 	if len(c.paths) == maxPaths {
-		c.fail("more than %d key paths", maxPaths)
+		c.failf("more than %d key paths", maxPaths)
 		return nil
 	}
 	i := len(c.paths)
@@ -424,10 +424,10 @@ func (r keyPathRule) compile(c *compiler) judge {
 
 func (r layersRule) compile(c *compiler) judge {
 	if len(c.path) > 1 {
-		c.fail("may stand at the top only")
+		c.failf("may stand at the top only")
 	}
 	if len(r.Layers) == 0 {
-		c.fail("layers is empty")
+		c.failf("layers is empty")
 	}
 	for i, l := range r.Layers {
 		c.path = append(c.path, fmt.Sprintf("layers.%d", i))

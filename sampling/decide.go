@@ -13,7 +13,7 @@ import (
 // decide judges a segment of which nothing more is waited for. It may leave the
 // segment to the custom policies.
 func (t *Tail) decide(s *shard, seg *segment, out *outcomes) {
-	if t.judge != nil && t.mattersToCustom(seg) && t.judge.ask(seg) {
+	if t.judge != nil && t.mattersToCustom(s, seg) && t.judge.ask(seg) {
 		seg.state, seg.changed = judging, t.sinceEpoch()
 		return
 	}
@@ -21,16 +21,16 @@ func (t *Tail) decide(s *shard, seg *segment, out *outcomes) {
 }
 
 // mattersToCustom reports whether the custom policies could change the verdict.
-func (t *Tail) mattersToCustom(seg *segment) bool {
-	v := seg.view(seg.end)
+func (t *Tail) mattersToCustom(s *shard, seg *segment) bool {
+	v := s.view(seg, seg.end)
 	v.final = true
-	d := t.policy.verdictOn(&v)
+	d := t.policy.verdictOn(v)
 	return v.r < d.high && v.r < seg.promise.t && (v.r >= d.low || len(t.policy.paths) > 0)
 }
 
 // decideNow is decide with the answers of the custom policies.
 func (t *Tail) decideNow(s *shard, seg *segment, custom uint64, out *outcomes) {
-	v, whole := t.finalVerdict(seg, custom)
+	v, whole := t.finalVerdict(s, seg, custom)
 	switch {
 	case v.r >= whole.t:
 		o := t.keep(s, seg, whole, out)
@@ -48,22 +48,21 @@ func (t *Tail) decideNow(s *shard, seg *segment, custom uint64, out *outcomes) {
 	default:
 		s.counts.keyPath[v.pathBy]++
 		seg.kept = keptInfo{never, v.pathBy}
-		bytes := seg.bytes
-		spans := s.takeSpans(seg)
+		bytes, spans := seg.bytes, s.takeSpans(seg)
 		t.settle(s, seg, kept)
 		o := out.add(seg)
-		o.spans, o.bytes = spans, bytes
+		o.export(seg, spans, bytes)
 		o.paths = append(o.paths, v.paths[:len(t.policy.paths)]...)
 	}
 }
 
 // finalVerdict judges a segment as if nothing more came, lets policies learn from it,
 // and says by what it is kept whole.
-func (t *Tail) finalVerdict(seg *segment, custom uint64) (view, keptInfo) {
-	v := seg.view(seg.end)
+func (t *Tail) finalVerdict(s *shard, seg *segment, custom uint64) (*view, keptInfo) {
+	v := s.view(seg, seg.end)
 	v.final, v.asked, v.custom = true, true, custom
 	v.counts, seg.counted = !seg.counted, true
-	d := t.policy.verdictOn(&v)
+	d := t.policy.verdictOn(v)
 	whole := keptInfo{d.high, d.reason}
 	if seg.promise.t < whole.t {
 		whole = seg.promise
@@ -73,8 +72,7 @@ func (t *Tail) finalVerdict(seg *segment, custom uint64) (view, keptInfo) {
 
 // keepEarly keeps a segment if its policies are certain at a time before its end.
 func (t *Tail) keepEarly(s *shard, seg *segment, at time.Time, out *outcomes) {
-	v := seg.view(at)
-	if d := t.policy.verdictOn(&v); d.high == always {
+	if d := t.policy.verdictOn(s.view(seg, at)); d.high == always {
 		t.keep(s, seg, keptInfo{always, d.reason}, out)
 	}
 }
@@ -84,12 +82,10 @@ func (t *Tail) keep(s *shard, seg *segment, how keptInfo, out *outcomes) *outcom
 	s.counts.kept[how.reason]++
 	s.cache.put(seg.id, how)
 	seg.kept = how
-	first := seg.state != dropped && len(seg.spans) == seg.total
-	bytes := seg.bytes
-	spans := s.takeSpans(seg)
+	bytes, spans := seg.bytes, s.takeSpans(seg)
 	t.settle(s, seg, kept)
 	o := out.add(seg)
-	o.spans, o.bytes, o.first = spans, bytes, first
+	o.export(seg, spans, bytes)
 	return o
 }
 
@@ -100,14 +96,17 @@ func (t *Tail) follow(s *shard, seg *segment, how keptInfo) {
 }
 
 func (t *Tail) settle(s *shard, seg *segment, state state) {
-	seg.state, seg.changed = state, t.sinceEpoch()
+	seg.state = state
+	if seg.open > 0 {
+		seg.changed = t.sinceEpoch()
+	}
 	s.decided.move(seg)
 }
 
 // forget removes a segment.
 func (t *Tail) forget(s *shard, seg *segment) {
 	if !seg.counted {
-		t.finalVerdict(seg, 0)
+		t.finalVerdict(s, seg, 0)
 	}
 	s.remove(seg)
 }
@@ -119,9 +118,9 @@ func (t *Tail) shed(s *shard, out *outcomes) bool {
 	if seg == nil {
 		return false
 	}
-	v := seg.view(seg.end)
+	v := s.view(seg, seg.end)
 	v.final, v.asked = true, true
-	if d := t.policy.verdictOn(&v); v.r >= d.high {
+	if d := t.policy.verdictOn(v); v.r >= d.high {
 		t.keep(s, seg, keptInfo{d.high, d.reason}, out)
 	} else if v.r >= seg.promise.t {
 		t.keep(s, seg, seg.promise, out)
@@ -161,8 +160,6 @@ type outcome struct {
 	kept  bool
 	first bool // nothing of the trace was exported before
 	ttft  float64
-	root  sdktrace.ReadOnlySpan   // a local root that ended, for the metrics
-	more  []sdktrace.ReadOnlySpan // further ones
 }
 
 // outcomes are the outcomes of one step, most often of one trace.
@@ -189,12 +186,19 @@ func (out *outcomes) add(seg *segment) *outcome {
 		case o.root == nil:
 			o.root = root.span
 		default:
-			o.more = append(o.more, root.span)
+			o.roots = append(o.roots, root.span)
 		}
 	}
 	clear(seg.roots[len(open):])
 	seg.roots = open
 	return o
+}
+
+// export gives the outcome spans of a kept segment.
+func (o *outcome) export(seg *segment, spans []sdktrace.ReadOnlySpan, bytes int) {
+	o.spans, o.bytes = spans, bytes
+	o.first = !seg.begun
+	seg.begun = seg.begun || len(spans) > 0
 }
 
 // finish does what remains after a step: it exports and measures. It takes locks
@@ -216,7 +220,7 @@ func (t *Tail) finishOne(o *outcome) {
 	}
 	if o.root != nil {
 		t.metrics.request(o, o.root)
-		for _, root := range o.more {
+		for _, root := range o.roots {
 			t.metrics.request(o, root)
 		}
 	}

@@ -95,7 +95,7 @@ func (r quantileRule) String() string {
 
 func (r quantileRule) compile(c *compiler) judge {
 	if !(r.Q > 0 && r.Q < 1) {
-		c.fail("q is %v and must lie between 0 and 1", r.Q)
+		c.failf("q is %v and must lie between 0 and 1", r.Q)
 	}
 	if r.Window == 0 {
 		r.Window = text(time.Minute)
@@ -104,13 +104,13 @@ func (r quantileRule) compile(c *compiler) judge {
 		r.MinSamples = 200
 	}
 	if min(r.Window, r.Floor, r.Ceiling) < 0 {
-		c.fail("window is %s, floor %s and ceiling %s; none may be negative", r.Window, r.Floor, r.Ceiling)
+		c.failf("window is %s, floor %s and ceiling %s; none may be negative", r.Window, r.Floor, r.Ceiling)
 	}
 	if r.MinSamples < 0 {
-		c.fail("min_samples is %d and must not be negative", r.MinSamples)
+		c.failf("min_samples is %d and must not be negative", r.MinSamples)
 	}
 	if r.Ceiling != 0 && r.Ceiling < r.Floor {
-		c.fail("ceiling %s is below floor %s", r.Ceiling, r.Floor)
+		c.failf("ceiling %s is below floor %s", r.Ceiling, r.Floor)
 	}
 	c.waits(max(time.Duration(r.Floor), time.Second))
 	l := &learner{rule: r, key: -1, why: c.reason("above_quantile")}
@@ -241,7 +241,7 @@ func (r targetRateRule) compile(c *compiler) judge {
 
 func (c *compiler) rate(perSecond float64) {
 	if !(perSecond > 0) || math.IsInf(perSecond, 0) {
-		c.fail("per_second is %v and must be a number greater than 0", perSecond)
+		c.failf("per_second is %v and must be a number greater than 0", perSecond)
 	}
 }
 
@@ -249,7 +249,7 @@ func (c *compiler) interval(least, most float64) {
 	c.ratio("min", least)
 	c.ratio("max", most)
 	if least > most {
-		c.fail("min %v is greater than max %v", least, most)
+		c.failf("min %v is greater than max %v", least, most)
 	}
 }
 
@@ -395,13 +395,13 @@ func (r adaptiveRule) compile(c *compiler) judge {
 	c.ratio("memory", r.Memory)
 	c.interval(r.Min, r.Max)
 	if r.P95 < 0 {
-		c.fail("p95 is %s and must not be negative", r.P95)
+		c.failf("p95 is %s and must not be negative", r.P95)
 	}
 	if r.P95 == 0 && r.Memory == 0 {
-		c.fail("neither p95 nor memory is given, so nothing would move the share: use Baseline")
+		c.failf("neither p95 nor memory is given, so nothing would move the share: use Baseline")
 	}
 	if r.Start < r.Min || r.Start > r.Max {
-		c.fail("start %v is not between min %v and max %v", r.Start, r.Min, r.Max)
+		c.failf("start %v is not between min %v and max %v", r.Start, r.Min, r.Max)
 	}
 	c.memory = c.memory || r.Memory != 0
 	a := &adapter{rule: r}

@@ -27,6 +27,12 @@ const (
 // local roots.
 func (t *Tail) exportable(b *batch) []sdktrace.ReadOnlySpan {
 	thresholds := t.keyPath(b)
+	roots := make([]trace.SpanID, 0, 1+len(b.roots))
+	for _, root := range append([]sdktrace.ReadOnlySpan{b.root}, b.roots...) {
+		if root != nil {
+			roots = append(roots, root.SpanContext().SpanID())
+		}
+	}
 	var inBatch map[trace.SpanID]bool
 	if b.late {
 		inBatch = make(map[trace.SpanID]bool, len(b.spans))
@@ -47,9 +53,8 @@ func (t *Tail) exportable(b *batch) []sdktrace.ReadOnlySpan {
 			}
 		}
 		sc := span.SpanContext()
-		parent := span.Parent()
-		root := !parent.IsValid() || parent.IsRemote()
-		late := b.late && !inBatch[parent.SpanID()]
+		root := slices.Contains(roots, sc.SpanID())
+		late := b.late && !inBatch[span.Parent().SpanID()]
 		state, changed := states.restate(sc.TraceState(), limit)
 		if root || late || changed || !sc.IsSampled() {
 			span = &keptSpan{span, sc.WithTraceFlags(sc.TraceFlags() | trace.FlagsSampled).WithTraceState(state)}

@@ -25,7 +25,7 @@ type Limits struct {
 	// children that did not fail and match nothing are dropped, then, an eighth
 	// further on, all but roots. Default: 10,000 spans and 16 MiB.
 	TraceSpans, TraceBytes int
-	// QueueBytes that may wait for the exporter; it must not be less than TraceBytes.
+	// QueueBytes that may wait for the exporter; at least twice TraceBytes.
 	// Beyond it, traces are lost. Default: 32 MiB.
 	QueueBytes int
 	// Linger is how long a trace whose local roots have ended waits for its other
@@ -65,8 +65,8 @@ func (l Limits) check() error {
 	if min(l.Bytes, l.Traces, l.TraceSpans, l.TraceBytes, l.QueueBytes) < 0 || min(l.Linger, l.Age, l.ExportTimeout) < 0 {
 		return fmt.Errorf("sampling: limits must not be negative: %+v", l)
 	}
-	if l.QueueBytes < l.TraceBytes {
-		return fmt.Errorf("sampling: Limits.QueueBytes %d is less than TraceBytes %d, so that the largest traces could not be exported", l.QueueBytes, l.TraceBytes)
+	if l.QueueBytes/2 < l.TraceBytes {
+		return fmt.Errorf("sampling: Limits.QueueBytes %d is less than twice TraceBytes %d, so that the largest traces could not be exported", l.QueueBytes, l.TraceBytes)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ type Trace struct {
 	ID trace.TraceID
 	// Spans that have ended, in the order in which they did. They must not be changed.
 	Spans []sdktrace.ReadOnlySpan
-	// Duration from the first start to the last end.
+	// Duration from the start of the first span to the last end.
 	Duration time.Duration
 	// Failed is whether a span has the status Error.
 	Failed bool

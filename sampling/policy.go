@@ -18,7 +18,7 @@ import (
 //
 // A policy does nothing by itself: [NewTail] makes from it what decides, and what
 // learns, so that one policy may serve any number of Tails.
-type Policy struct{ rule rule }
+type Policy struct{ rule rule } //nolint:recvcheck // a value, but for reading JSON into it
 
 // A rule is the content of a policy.
 type rule interface {
@@ -46,8 +46,8 @@ type errorsRule struct{}
 func (errorsRule) name() string   { return "errors" }
 func (errorsRule) String() string { return "errors" }
 
-// Slow keeps a trace that lasts d or longer, from its first start in this process
-// to its last end, or until now. Zero means [DefaultSlow].
+// Slow keeps a trace that lasts d or longer, from the start of its first span in this
+// process to its last end, or until now. Zero means [DefaultSlow].
 func Slow(d time.Duration) Policy {
 	if d == 0 {
 		d = DefaultSlow
@@ -281,10 +281,10 @@ func (p Policy) Validate() error {
 	return err
 }
 
-var errNoPolicy = errors.New("no policy given: use Default, or Baseline(0) to keep nothing")
+var errNoPolicy = errors.New("sampling: no policy given: use Default, or Baseline(0) to keep nothing")
 
 // text is a duration that is written like "1m30s".
-type text time.Duration
+type text time.Duration //nolint:recvcheck // a value, but for reading into it
 
 func (d text) String() string               { return time.Duration(d).String() }
 func (d text) MarshalText() ([]byte, error) { return []byte(d.String()), nil }

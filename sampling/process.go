@@ -32,6 +32,11 @@ func (t *Tail) OnStart(ctx context.Context, span sdktrace.ReadWriteSpan) {
 	}
 	seg := s.segments[id]
 	if seg == nil {
+		if !root {
+			// A span of another library, or of none, is no part of the trace here.
+			_, ours := trace.SpanFromContext(ctx).(sdktrace.ReadWriteSpan)
+			root = !ours
+		}
 		if len(s.segments) >= t.perShard {
 			t.makeRoom(s, &out)
 		}
@@ -93,13 +98,13 @@ func (t *Tail) addRoot(s *shard, seg *segment, sc, parent trace.SpanContext, out
 // An endedSpan is what is read of a span that has ended, once.
 type endedSpan struct {
 	sdktrace.ReadOnlySpan
-	id         trace.TraceID
-	spanID     trace.SpanID
-	start, end time.Time
-	facts      uint64
-	bytes      int
-	ttft       float64 // ms; 0 where absent
-	attrs      []attribute.KeyValue
+	id     trace.TraceID
+	spanID trace.SpanID
+	end    time.Time
+	facts  uint64
+	bytes  int
+	ttft   float64 // ms; 0 where absent
+	attrs  []attribute.KeyValue
 }
 
 // read reads span. Each method of an ended span copies all of it, so they are called
@@ -108,7 +113,7 @@ func (t *Tail) read(span sdktrace.ReadOnlySpan) (e endedSpan) {
 	sc := span.SpanContext()
 	e = endedSpan{
 		ReadOnlySpan: span, id: sc.TraceID(), spanID: sc.SpanID(),
-		start: span.StartTime(), end: span.EndTime(), attrs: span.Attributes(),
+		end: span.EndTime(), attrs: span.Attributes(),
 	}
 	e.bytes = sizeOf(span, e.attrs)
 	if span.Status().Code == codes.Error {
@@ -159,7 +164,7 @@ func (t *Tail) end(s *shard, seg *segment, e *endedSpan, out *outcomes) {
 	case kept:
 		taken := t.take(s, seg, e, root)
 		if o := out.add(seg); taken {
-			o.spans, o.bytes = []sdktrace.ReadOnlySpan{e.ReadOnlySpan}, e.bytes
+			o.export(seg, []sdktrace.ReadOnlySpan{e.ReadOnlySpan}, e.bytes)
 		}
 	case dropped:
 		s.counts.droppedSpans++
@@ -170,7 +175,7 @@ func (t *Tail) end(s *shard, seg *segment, e *endedSpan, out *outcomes) {
 		if t.take(s, seg, e, root) {
 			s.buffer(seg, e)
 		}
-		if root && seg.running == 0 {
+		if root && seg.running == 0 && seg.open > 0 {
 			seg.changed = t.sinceEpoch()
 		}
 		switch {
@@ -192,7 +197,7 @@ func (t *Tail) end(s *shard, seg *segment, e *endedSpan, out *outcomes) {
 // trace was forgotten while it ran.
 func (t *Tail) endAlone(s *shard, e *endedSpan, out *outcomes) {
 	sc := e.SpanContext()
-	alone := segment{id: e.id, late: true, state: kept, r: randomness(e.id, sc.TraceState().Get(otMember))}
+	alone := segment{id: e.id, late: true, state: kept, start: e.StartTime(), r: randomness(e.id, sc.TraceState().Get(otMember))}
 	if parent := e.Parent(); !parent.IsValid() || parent.IsRemote() {
 		alone.roots = []localRoot{{id: e.spanID}}
 	}
@@ -201,9 +206,9 @@ func (t *Tail) endAlone(s *shard, e *endedSpan, out *outcomes) {
 	alone.noteKeys(t.policy.keys, e.attrs)
 	var cached bool
 	if alone.kept, cached = s.cache.get(e.id); !cached {
-		v := alone.view(alone.end)
+		v := s.view(&alone, alone.end)
 		v.final, v.asked = true, true
-		d := t.policy.verdictOn(&v)
+		d := t.policy.verdictOn(v)
 		switch {
 		case v.r >= d.high:
 			alone.kept = keptInfo{d.high, d.reason}
@@ -274,9 +279,6 @@ func (seg *segment) endRoot(e *endedSpan) bool {
 
 // learn adds what a span says of its trace, and reports whether that is a new fact.
 func (seg *segment) learn(e *endedSpan) (news bool) {
-	if seg.start.IsZero() || e.start.Before(seg.start) {
-		seg.start = e.start
-	}
 	if e.end.After(seg.end) {
 		seg.end = e.end
 	}
@@ -306,7 +308,10 @@ func (seg *segment) noteKeys(keys []attribute.Key, attrs []attribute.KeyValue) {
 	}
 }
 
-// view is what policies see of the segment at a time.
-func (seg *segment) view(at time.Time) view {
-	return view{r: seg.r, elapsed: at.Sub(seg.start), facts: seg.facts, keys: seg.keys}
+// view is what policies see of a segment at a time. It is valid until the next call.
+func (s *shard) view(seg *segment, at time.Time) *view {
+	v := &s.scratch
+	v.r, v.elapsed, v.facts, v.keys = seg.r, at.Sub(seg.start), seg.facts, seg.keys
+	v.final, v.asked, v.counts, v.custom = false, false, false, 0
+	return v
 }

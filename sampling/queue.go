@@ -23,6 +23,9 @@ type batch struct {
 	note  string      // the reason given to Keep
 	lost  int         // spans of the trace that are missing
 	late  bool        // an earlier part of the trace was judged apart
+
+	root  sdktrace.ReadOnlySpan   // a local root that ended, nil where none did
+	roots []sdktrace.ReadOnlySpan // further ones
 }
 
 // The queue holds batches until the exporter has taken them. A batch is queued whole or
@@ -80,7 +83,7 @@ func (q *queue) push(b batch) bool {
 			return false
 		}
 		q.lostFull.Add(uint64(len(b.spans)))
-		q.warn("the export queue is full (Limits.QueueBytes is %d): kept traces are lost", q.t.config.limits.QueueBytes)
+		q.warnf("the export queue is full (Limits.QueueBytes is %d): kept traces are lost", q.t.config.limits.QueueBytes)
 		return false
 	}
 	q.batches = append(q.batches, b)
@@ -183,7 +186,7 @@ func (q *queue) send(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err er
 		}
 		if err != nil {
 			q.lostFailed.Add(uint64(len(spans)))
-			q.warn("%d spans could not be exported: %w", len(spans), err)
+			q.warnf("%d spans could not be exported: %w", len(spans), err)
 			return
 		}
 		q.exported.Add(uint64(len(spans)))
@@ -225,8 +228,8 @@ func (q *queue) flush(ctx context.Context) error {
 	}
 }
 
-// warn reports a loss, once a minute at most: losses come in thousands.
-func (q *queue) warn(format string, args ...any) {
+// warnf reports a loss, once a minute at most: losses come in thousands.
+func (q *queue) warnf(format string, args ...any) {
 	now := int64(q.t.sinceEpoch()) + 1
 	if last := q.warned.Load(); (last == 0 || now-last > int64(time.Minute)) && q.warned.CompareAndSwap(last, now) {
 		otel.Handle(fmt.Errorf("sampling: "+format, args...))

@@ -19,8 +19,8 @@ type Head struct {
 	set    bool
 }
 
-// HeadCertain, the default, tells "sampled" where the policy is certain to keep the
-// trace, such as for the traces of the [Baseline]. What is told is true: those
+// HeadCertain tells "sampled" where the policy is certain to keep the trace, such as
+// for the traces of the [Baseline]. It is the default. What is told is true: those
 // traces are kept here, and callees that follow their caller keep the same ones. They
 // do not keep a trace for what happens later, unless they have a Tail with
 // policies of their own.
@@ -105,6 +105,12 @@ func (s sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingRe
 func (s sampler) root(p sdktrace.SamplingParameters, parent trace.SpanContext) sdktrace.SamplingResult {
 	h := s.t.head.Load()
 	state := parent.TraceState()
+	if parent.IsValid() {
+		if info, ok := s.t.table.shard(p.TraceID).cache.get(p.TraceID); ok { // a call earlier in the trace
+			state = setField(state, ourMember, layerField, "")
+			return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample, Tracestate: upgraded(state, info.t)}
+		}
+	}
 	if state.Len() == 0 && (!parent.IsSampled() || s.t.config.trust != TrustSampled) { // the common case, without allocation
 		if randomness(p.TraceID, "") >= h.told {
 			return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample, Tracestate: h.state}

@@ -17,7 +17,7 @@ import (
 
 // A Selector selects spans. A span is selected if it meets all conditions that are
 // given; at least one must be.
-type Selector struct {
+type Selector struct { //nolint:recvcheck // a value, but for reading JSON into it
 	// Name of the span; a * at its end stands for anything.
 	Name string
 	// Kind of the span.
@@ -114,24 +114,24 @@ func (s Selector) check(c *compiler, atStart bool) {
 	late := s.Scope != "" || s.Event != "" || s.MinDuration != 0 || s.Failed
 	switch {
 	case !given && !late:
-		c.fail("the selector has no condition and would select every span")
+		c.failf("the selector has no condition and would select every span")
 	case atStart && late:
-		c.fail("scope, event, min_duration and failed are not known when a span starts")
+		c.failf("scope, event, min_duration and failed are not known when a span starts")
 	}
 	if s.Kind < 0 || s.Kind > trace.SpanKindConsumer {
-		c.fail("kind %d does not exist", s.Kind)
+		c.failf("kind %d does not exist", s.Kind)
 	}
 	if s.Key == "" && (len(s.Values) > 0 || s.AtLeast != 0) {
-		c.fail("values and at_least need the key of an attribute")
+		c.failf("values and at_least need the key of an attribute")
 	}
 	if len(s.Values) > 0 && s.AtLeast != 0 {
-		c.fail("values and at_least exclude each other")
+		c.failf("values and at_least exclude each other")
 	}
 	if s.AtLeast < 0 || math.IsNaN(s.AtLeast) || math.IsInf(s.AtLeast, 0) {
-		c.fail("at_least is %v and must be a number greater than 0", s.AtLeast)
+		c.failf("at_least is %v and must be a number greater than 0", s.AtLeast)
 	}
 	if s.MinDuration < 0 {
-		c.fail("min_duration is %s and must not be negative", s.MinDuration)
+		c.failf("min_duration is %s and must not be negative", s.MinDuration)
 	}
 }
 

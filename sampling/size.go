@@ -32,7 +32,13 @@ func sizeOf(span sdktrace.ReadOnlySpan, attrs []attribute.KeyValue) int {
 func sizeOfAttributes(attrs []attribute.KeyValue) int {
 	n := cap(attrs) * kvSize
 	for i := range attrs {
-		n += sizeOfValue(attrs[i].Value)
+		switch v := &attrs[i].Value; v.Type() {
+		case attribute.BOOL, attribute.INT64, attribute.FLOAT64:
+		case attribute.STRING:
+			n += len(v.AsString())
+		default:
+			n += sizeOfValue(*v)
+		}
 	}
 	return n
 }

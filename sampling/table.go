@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type segment struct {
 	state   state
 	late    bool // an earlier part of the trace was here
 	counted bool // policies have learnt from it
+	begun   bool // spans of it were exported
 	open    int  // spans that have started and not ended
 	roots   []localRoot
 	running int // roots that have not ended
@@ -27,7 +29,7 @@ type segment struct {
 	promise keptInfo // by what the trace was told to be kept; never if it was not
 	facts   uint64
 	keys    [maxKeys]string
-	start   time.Time // the first start
+	start   time.Time // of its first span
 	end     time.Time // the last end
 	ttft    float64   // ms, as the outermost span has it; 0 where none has
 
@@ -87,6 +89,7 @@ type shard struct {
 	free     []*segment
 	cache    keepCache
 	counts   counts
+	scratch  view     // of the segment that is judged
 	_        [64]byte // no two shards share a cache line
 }
 
@@ -168,6 +171,9 @@ func (s *shard) dropSpans(seg *segment) {
 // takeSpans is dropSpans for a caller who goes on with the spans.
 func (s *shard) takeSpans(seg *segment) []sdktrace.ReadOnlySpan {
 	spans := seg.spans
+	if seg.shared {
+		spans = slices.Clone(spans)
+	}
 	seg.spans = nil
 	s.used -= seg.bytes
 	seg.bytes = 0

@@ -101,7 +101,8 @@ func (t *Tail) Keep(ctx context.Context, reason string) {
 	if seg := s.segments[sc.TraceID()]; seg != nil && seg.state != kept {
 		seg.note = bound.String(reason, 256)
 		t.keep(s, seg, keptInfo{never, reasonForced}, &out)
-	} else if seg == nil {
+	} else if _, known := s.cache.get(sc.TraceID()); seg == nil && !known {
+		s.counts.kept[reasonForced]++
 		s.cache.put(sc.TraceID(), keptInfo{never, reasonForced})
 	}
 	s.mu.Unlock()
