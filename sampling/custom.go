@@ -133,7 +133,7 @@ func (j *judgeRoom) close(ctx context.Context) {
 // A gaugeRoom reads a number once a second.
 type gaugeRoom struct {
 	bits atomic.Uint64
-	at   atomic.Int64 // when it was read, nanoseconds since start; 0 for never
+	at   atomic.Int64 // when it was read, nanoseconds since from and 1; 0 for never
 	from time.Time
 	stop chan struct{}
 }
@@ -169,7 +169,7 @@ func (g *gaugeRoom) readOnce(read func() float64) {
 	}()
 	value := read()
 	g.bits.Store(math.Float64bits(value))
-	g.at.Store(int64(time.Since(g.from)))
+	g.at.Store(int64(time.Since(g.from)) + 1)
 }
 
 func (g *gaugeRoom) close() {

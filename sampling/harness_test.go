@@ -38,7 +38,12 @@ type service struct {
 // serve makes a service. It is shut down at the end of the test.
 func serve(t testing.TB, p sampling.Policy, opts ...sampling.Option) *service {
 	t.Helper()
-	s := &service{t: t, exporter: &exporter{}, reader: sdkmetric.NewManualReader()}
+	return serveTo(t, &exporter{}, p, opts...)
+}
+
+func serveTo(t testing.TB, e *exporter, p sampling.Policy, opts ...sampling.Option) *service {
+	t.Helper()
+	s := &service{t: t, exporter: e, reader: sdkmetric.NewManualReader()}
 	s.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(s.reader))
 	opts = append([]sampling.Option{sampling.WithMeterProvider(s.meters)}, opts...)
 	var err error

@@ -42,7 +42,7 @@ func (t *Tail) sweepShard(s *shard, now time.Duration) {
 		switch seg.state {
 		case undecided:
 			switch at := t.epoch.Add(now); {
-			case seg.running == 0 && seg.changed > 0 && quiet >= limits.Linger:
+			case seg.lingers && quiet >= limits.Linger:
 				t.decide(s, seg, &out)
 			case now-seg.born >= limits.Age:
 				s.counts.aged++
@@ -81,7 +81,7 @@ func (t *Tail) ForceFlush(ctx context.Context) error {
 		var out outcomes
 		s.mu.Lock()
 		for _, seg := range s.segments {
-			if seg.state == undecided && seg.running == 0 && seg.changed > 0 {
+			if seg.state == undecided && seg.lingers {
 				t.decide(s, seg, &out)
 			}
 		}

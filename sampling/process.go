@@ -70,6 +70,7 @@ func (t *Tail) addRoot(s *shard, seg *segment, sc, parent trace.SpanContext, out
 	if len(seg.roots) < maxRoots {
 		seg.roots = append(seg.roots, localRoot{id: sc.SpanID()})
 		seg.running++
+		seg.lingers = false
 	}
 	if !sc.IsSampled() && !parent.IsSampled() {
 		return
@@ -176,7 +177,7 @@ func (t *Tail) end(s *shard, seg *segment, e *endedSpan, out *outcomes) {
 			s.buffer(seg, e)
 		}
 		if root && seg.running == 0 && seg.open > 0 {
-			seg.changed = t.sinceEpoch()
+			seg.lingers, seg.changed = true, t.sinceEpoch()
 		}
 		switch {
 		case seg.open == 0 && seg.state == undecided:

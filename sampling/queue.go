@@ -47,7 +47,7 @@ type queue struct {
 	cancel  context.CancelFunc
 
 	exported, offPath, lostFull, lostFailed, lostShutdown atomic.Uint64 // spans
-	warned                                                atomic.Int64  // when a loss was last reported
+	warned                                                atomic.Int64  // when a loss was last reported, 0 for never
 }
 
 const (

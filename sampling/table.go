@@ -23,7 +23,8 @@ type segment struct {
 	begun   bool // spans of it were exported
 	open    int  // spans that have started and not ended
 	roots   []localRoot
-	running int // roots that have not ended
+	running int  // roots that have not ended
+	lingers bool // the roots have ended, and other spans have not
 
 	r       uint64
 	promise keptInfo // by what the trace was told to be kept; never if it was not
@@ -46,7 +47,7 @@ type segment struct {
 	list       *list
 	prev, next *segment
 	born       time.Duration
-	changed    time.Duration // when the last root ended, and then when the trace was decided
+	changed    time.Duration // when it began to linger, to be judged, or was decided
 }
 
 // A localRoot is a span without a parent in this process.
