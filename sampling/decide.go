@@ -48,7 +48,7 @@ func (t *Tail) decideNow(s *shard, seg *segment, custom uint64, out *outcomes) {
 	default:
 		s.counts.keyPath[v.pathBy]++
 		seg.kept = keptInfo{never, v.pathBy}
-		bytes, spans := seg.bytes, s.takeSpans(seg)
+		spans, bytes := s.takeSpans(seg)
 		t.settle(s, seg, kept)
 		o := out.add(seg)
 		o.export(seg, spans, bytes)
@@ -82,7 +82,7 @@ func (t *Tail) keep(s *shard, seg *segment, how keptInfo, out *outcomes) *outcom
 	s.counts.kept[how.reason]++
 	s.cache.put(seg.id, how)
 	seg.kept = how
-	bytes, spans := seg.bytes, s.takeSpans(seg)
+	spans, bytes := s.takeSpans(seg)
 	t.settle(s, seg, kept)
 	o := out.add(seg)
 	o.export(seg, spans, bytes)

@@ -170,15 +170,14 @@ func (s *shard) dropSpans(seg *segment) {
 }
 
 // takeSpans is dropSpans for a caller who goes on with the spans.
-func (s *shard) takeSpans(seg *segment) []sdktrace.ReadOnlySpan {
-	spans := seg.spans
+func (s *shard) takeSpans(seg *segment) (spans []sdktrace.ReadOnlySpan, bytes int) {
+	spans, bytes = seg.spans, seg.bytes
 	if seg.shared {
 		spans = slices.Clone(spans)
 	}
-	seg.spans = nil
-	s.used -= seg.bytes
-	seg.bytes = 0
-	return spans
+	s.used -= bytes
+	seg.spans, seg.bytes = nil, 0
+	return spans, bytes
 }
 
 // A list is a doubly linked list of segments; what was put in first is at its head.
