@@ -254,7 +254,7 @@ type keepCache struct {
 }
 
 type keepEntry struct {
-	key  atomic.Uint64 // the half of the trace ID that is random in any case; 0: empty
+	key  atomic.Uint64 // hash of the trace ID; 0: empty
 	info atomic.Uint64 // threshold, and the reason above it
 }
 
@@ -265,9 +265,10 @@ func (c *keepCache) init(entries int) {
 	c.entries = make([]keepEntry, c.sets*cacheWays)
 }
 
+// set returns the entries where a trace may be, and its key.
 func (c *keepCache) set(id trace.TraceID) (set []keepEntry, key uint64) {
-	key = binary.BigEndian.Uint64(id[8:])
-	i := mix(id) & (c.sets - 1) * cacheWays
+	key = mix(id)
+	i := key & (c.sets - 1) * cacheWays
 	return c.entries[i : i+cacheWays], max(key, 1)
 }
 
