@@ -146,6 +146,7 @@ func TestWrongPoliciesAreRefusedWithTheirPlace(t *testing.T) {
 		{sampling.Baseline(math.NaN()), "ratio is NaN"},
 		{sampling.Match("", entry), "match: name is empty"},
 		{sampling.Match("x", sampling.Selector{}), "would select every span"},
+		{sampling.Match("x", sampling.Selector{Name: "*.b"}), "a * may only stand at its end"},
 		{sampling.Match("x", sampling.Selector{Values: []string{"a"}}), "need the key of an attribute"},
 		{sampling.Match("x", sampling.Selector{Key: "k", AtLeast: -1}), "at_least is -1"},
 		{sampling.Match("x", sampling.Selector{Key: "k", AtLeast: 1, Values: []string{"a"}}), "exclude each other"},

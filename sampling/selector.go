@@ -118,6 +118,9 @@ func (s Selector) check(c *compiler, atStart bool) {
 	case atStart && late:
 		c.failf("scope, event, min_duration and failed are not known when a span starts")
 	}
+	if strings.Contains(strings.TrimSuffix(s.Name, "*"), "*") {
+		c.failf("name is %q; a * may only stand at its end", s.Name)
+	}
 	if s.Kind < 0 || s.Kind > trace.SpanKindConsumer {
 		c.failf("kind %d does not exist", s.Kind)
 	}
