@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -85,7 +86,7 @@ func policy() sampling.Policy {
 	return sampling.Any(sampling.Errors(), sampling.Slow(time.Hour), sampling.Baseline(1e-9))
 }
 
-func newTail(b *testing.B, p sampling.Policy, opts ...sampling.Option) *sampling.Tail {
+func newTail(b testing.TB, p sampling.Policy, opts ...sampling.Option) *sampling.Tail {
 	tail, err := sampling.NewTail(discard{}, p, append([]sampling.Option{sampling.WithMeterProvider(noop.NewMeterProvider())}, opts...)...)
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, tail.Shutdown(context.Background())) })
@@ -100,21 +101,34 @@ func measure(b *testing.B) {
 	b.Cleanup(func() { b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op") })
 }
 
+// prepare records traces of ten spans.
+func prepare(fail bool) *tape {
+	p := &tape{}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(p),
+		sdktrace.WithSampler(sdktrace.AlwaysRecord(sdktrace.NeverSample())))
+	for range 64 {
+		traceOf10(provider.Tracer("bench"), fail)
+	}
+	return p
+}
+
+func TestADroppedSpanAllocatesNothing(t *testing.T) {
+	p, tail := prepare(false), newTail(t, policy())
+	play := func() {
+		for i := 0; i < len(p.calls); {
+			i = p.next(tail, i)
+		}
+	}
+	play() // makes room for as many traces as there are at a time
+	assert.Zero(t, testing.AllocsPerRun(100, play))
+}
+
 // BenchmarkTail has one span an op. "dropped" and "kept" are what the Tail adds to a
 // span that is recorded: OnStart and OnEnd, on prepared spans of traces of ten. "sampler"
 // is one call of it. "plain" is a span with five attributes that is recorded and
 // seen by an empty processor, "never" the same span under NeverSample, "whole" under
 // a Tail that drops it.
 func BenchmarkTail(b *testing.B) {
-	prepare := func(fail bool) *tape {
-		p := &tape{}
-		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(p),
-			sdktrace.WithSampler(sdktrace.AlwaysRecord(sdktrace.NeverSample())))
-		for range 64 {
-			traceOf10(provider.Tracer("bench"), fail)
-		}
-		return p
-	}
 	replay := func(b *testing.B, fail bool) {
 		p, tail := prepare(fail), newTail(b, policy())
 		i := 0

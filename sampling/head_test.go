@@ -239,3 +239,35 @@ func TestTheExporterIsNotTraced(t *testing.T) {
 	s.flush()
 	assert.Equal(t, []string{"a.a", "a.b", "a"}, seen)
 }
+
+func FuzzTraceState(f *testing.F) {
+	f.Add("genai=c:1;k:1,ot=th:8;rv:00000000000000", uint64(1), true)
+	f.Add("ot=th:;rv:,genai=l:;;k:2", uint64(0), true)
+	f.Add("genai=l:f;k,ot=x", uint64(1)<<55, false)
+	f.Fuzz(func(t *testing.T, list string, r uint64, sampled bool) {
+		state, err := trace.ParseTraceState(list)
+		if err != nil {
+			return
+		}
+		for _, trust := range []sampling.Trust{sampling.TrustConsistent, sampling.TrustSampled, sampling.TrustNone} {
+			s := serve(t, sampling.Any(sampling.Errors(), sampling.Baseline(0.5)), sampling.WithTrust(trust))
+			caller := trace.SpanContextFromContext(remote(float64(r%(1<<56))/(1<<56), sampled, "")).WithTraceState(state)
+			ctx, root := s.Start(trace.ContextWithRemoteSpanContext(context.Background(), caller), "root")
+			_, child := s.Start(ctx, "child")
+			told := root.SpanContext().TraceState()
+			_, err := trace.ParseTraceState(told.String())
+			assert.NoError(t, err, "what is sent on can be read")
+			state.Walk(func(key, value string) bool {
+				return key == "ot" || key == "genai" || assert.Equal(t, value, told.Get(key), "foreign members pass")
+			})
+			child.End()
+			root.End()
+			assert.Equal(t, root.SpanContext().IsSampled(), len(s.exported()) == 2, "what is told is true")
+			for _, span := range s.exporter.all() {
+				_, err := trace.ParseTraceState(span.SpanContext.TraceState().String())
+				assert.NoError(t, err)
+			}
+			s.shutdown()
+		}
+	})
+}

@@ -257,23 +257,6 @@ func TestATraceIsBoundedWhateverItsShape(t *testing.T) {
 	assert.LessOrEqual(t, len(s.exported()), 125)
 }
 
-func TestATraceWithoutEndTakesBoundedMemory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	const spans = 50_000
-	s := serve(t, sampling.Errors(), sampling.WithLimits(sampling.Limits{Bytes: 8 << 20}))
-	before := heap()
-	ctx, root := s.Start(context.Background(), "root")
-	for range spans {
-		_, span := s.Start(ctx, "span")
-		span.End()
-	}
-	assert.Less(t, heap()-before, 9.0, "MiB")
-	root.End()
-	assert.Equal(t, map[string]int64{"dropped": 10_001, "truncated": spans - 10_000}, s.outcomes())
-}
-
 // heap is how much memory is in use, in MiB.
 func heap() float64 {
 	runtime.GC()
