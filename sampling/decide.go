@@ -1,6 +1,7 @@
 package sampling
 
 import (
+	"slices"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -33,9 +34,9 @@ func (t *Tail) decideNow(s *shard, seg *segment, custom uint64, out *outcomes) {
 	v, whole := t.finalVerdict(s, seg, custom)
 	switch {
 	case v.r >= whole.t:
-		o := t.keep(s, seg, whole, out)
+		b := t.keep(s, seg, whole, out)
 		if v.path < whole.t { // some spans were likelier to be kept than others
-			o.paths = append(o.paths, v.paths[:len(t.policy.paths)]...)
+			b.paths = slices.Clone(v.paths[:len(t.policy.paths)])
 		}
 	case v.r < v.path:
 		s.counts.dropped++
@@ -50,9 +51,8 @@ func (t *Tail) decideNow(s *shard, seg *segment, custom uint64, out *outcomes) {
 		seg.kept = keptInfo{never, v.pathBy}
 		spans, bytes := s.takeSpans(seg)
 		t.settle(s, seg, kept)
-		o := out.add(seg)
-		o.export(seg, spans, bytes)
-		o.paths = append(o.paths, v.paths[:len(t.policy.paths)]...)
+		b := out.add(seg).export(seg, spans, bytes)
+		b.paths = slices.Clone(v.paths[:len(t.policy.paths)])
 	}
 }
 
@@ -78,15 +78,13 @@ func (t *Tail) keepEarly(s *shard, seg *segment, at time.Time, out *outcomes) {
 }
 
 // keep lets go of the spans that are held, for export; later ones follow.
-func (t *Tail) keep(s *shard, seg *segment, how keptInfo, out *outcomes) *outcome {
+func (t *Tail) keep(s *shard, seg *segment, how keptInfo, out *outcomes) *batch {
 	s.counts.kept[how.reason]++
 	s.cache.put(seg.id, how)
 	seg.kept = how
 	spans, bytes := s.takeSpans(seg)
 	t.settle(s, seg, kept)
-	o := out.add(seg)
-	o.export(seg, spans, bytes)
-	return o
+	return out.add(seg).export(seg, spans, bytes)
 }
 
 // follow keeps a new segment because an earlier part of its trace was kept.
@@ -105,7 +103,7 @@ func (t *Tail) settle(s *shard, seg *segment, state state) {
 
 // forget removes a segment.
 func (t *Tail) forget(s *shard, seg *segment) {
-	if !seg.counted {
+	if !seg.counted && len(t.policy.tickers) > 0 {
 		t.finalVerdict(s, seg, 0)
 	}
 	s.remove(seg)
@@ -155,11 +153,14 @@ func (t *Tail) makeRoom(s *shard, out *outcomes) {
 
 // An outcome is what is left to do about a trace once the lock is released.
 type outcome struct {
-	batch
 	id    trace.TraceID
 	kept  bool
 	first bool // nothing of the trace was exported before
+	batch *batch
+	// For the metrics:
 	ttft  float64
+	root  sdktrace.ReadOnlySpan   // a local root that ended, nil where none did
+	roots []sdktrace.ReadOnlySpan // further ones
 }
 
 // outcomes are the outcomes of one step, most often of one trace.
@@ -177,7 +178,6 @@ func (out *outcomes) add(seg *segment) *outcome {
 		o = &out.more[len(out.more)-1]
 	}
 	o.id, o.kept, o.ttft = seg.id, seg.state == kept, seg.ttft
-	o.r, o.how, o.note, o.lost, o.late = seg.r, seg.kept, seg.note, seg.lost, seg.late
 	open := seg.roots[:0]
 	for _, root := range seg.roots {
 		switch {
@@ -195,10 +195,14 @@ func (out *outcomes) add(seg *segment) *outcome {
 }
 
 // export gives the outcome spans of a kept segment.
-func (o *outcome) export(seg *segment, spans []sdktrace.ReadOnlySpan, bytes int) {
-	o.spans, o.bytes = spans, bytes
+func (o *outcome) export(seg *segment, spans []sdktrace.ReadOnlySpan, bytes int) *batch {
+	o.batch = &batch{
+		spans: spans, bytes: bytes, r: seg.r, how: seg.kept, note: seg.note, lost: seg.lost, late: seg.late,
+		root: o.root, roots: o.roots,
+	}
 	o.first = !seg.begun
 	seg.begun = seg.begun || len(spans) > 0
+	return o.batch
 }
 
 // finish does what remains after a step: it exports and measures. It takes locks
@@ -214,7 +218,7 @@ func (t *Tail) finish(out *outcomes) {
 }
 
 func (t *Tail) finishOne(o *outcome) {
-	if len(o.spans) > 0 && !t.queue.push(o.batch) {
+	if o.batch != nil && len(o.batch.spans) > 0 && !t.queue.push(o.batch) {
 		o.kept = false
 		t.lose(o)
 	}

@@ -24,7 +24,7 @@ const (
 
 // exportable returns the spans of a batch that are exported, as they are exported:
 // sampled, with the probability by which they were kept, and with the reason on
-// local roots.
+// local roots. Only the worker of the queue calls it.
 func (t *Tail) exportable(b *batch) []sdktrace.ReadOnlySpan {
 	thresholds := t.keyPath(b)
 	roots := make([]trace.SpanID, 0, 1+len(b.roots))
@@ -40,10 +40,7 @@ func (t *Tail) exportable(b *batch) []sdktrace.ReadOnlySpan {
 			inBatch[span.SpanContext().SpanID()] = true
 		}
 	}
-	var (
-		states restater
-		ready  = b.spans[:0]
-	)
+	ready := b.spans[:0]
 	for i, span := range b.spans {
 		limit := b.how.t
 		if thresholds != nil {
@@ -55,7 +52,7 @@ func (t *Tail) exportable(b *batch) []sdktrace.ReadOnlySpan {
 		sc := span.SpanContext()
 		root := slices.Contains(roots, sc.SpanID())
 		late := b.late && !inBatch[span.Parent().SpanID()]
-		state, changed := states.restate(sc.TraceState(), limit)
+		state, changed := t.queue.states.restate(sc.TraceState(), limit)
 		if root || late || changed || !sc.IsSampled() {
 			span = &keptSpan{span, sc.WithTraceFlags(sc.TraceFlags() | trace.FlagsSampled).WithTraceState(state)}
 		}
@@ -101,8 +98,8 @@ func (s *keptRoot) Attributes() []attribute.KeyValue {
 	return slices.Concat(s.ReadOnlySpan.Attributes(), s.stamp)
 }
 
-// A restater writes thresholds into tracestates. The spans of a trace mostly have
-// the same, so it remembers the last one.
+// A restater writes thresholds into tracestates. Most spans have the same as the one
+// before, so it remembers the last one.
 type restater struct {
 	valid   bool
 	in, out trace.TraceState

@@ -23,43 +23,59 @@ func (t *Tail) OnStart(ctx context.Context, span sdktrace.ReadWriteSpan) {
 		attrs = span.Attributes() // makes the span copy them, if it gets more
 	}
 
-	var out outcomes
 	s := t.table.shard(id)
 	s.mu.Lock()
+	seg := s.segments[id]
+	if seg == nil || root {
+		t.startRoot(ctx, s, seg, span, attrs)
+		return
+	}
+	seg.open++
+	seg.noteKeys(t.policy.keys, attrs)
+	s.mu.Unlock()
+}
+
+// startRoot notes the start of a local root, or of the first span of a segment. It
+// releases the lock of the shard.
+func (t *Tail) startRoot(ctx context.Context, s *shard, seg *segment, span sdktrace.ReadWriteSpan, attrs []attribute.KeyValue) {
 	if s.closed {
 		s.mu.Unlock()
 		return
 	}
-	seg := s.segments[id]
+	var out outcomes
+	sc, up := span.SpanContext(), trace.SpanFromContext(ctx)
+	parent := up.SpanContext()
+	root := !parent.IsValid() || parent.IsRemote() || parent.TraceID() != sc.TraceID()
 	if seg == nil {
 		if !root {
 			// A span of another library, or of none, is no part of the trace here.
-			_, ours := trace.SpanFromContext(ctx).(sdktrace.ReadWriteSpan)
+			_, ours := up.(sdktrace.ReadWriteSpan)
 			root = !ours
 		}
-		if len(s.segments) >= t.perShard {
-			t.makeRoom(s, &out)
-		}
-		seg = s.add(id, time.Duration(t.now.Load()))
-		seg.late = !root
-		seg.start = span.StartTime()
-		seg.r = randomness(id, sc.TraceState().Get(otMember))
-		if info, ok := s.cache.get(id); ok {
-			t.follow(s, seg, info)
-		} else if t.head.Load().certain == always {
-			why := t.policy.verdictOn(&view{}).reason
-			t.keep(s, seg, keptInfo{always, why}, &out)
-		}
+		seg = t.newSegment(s, sc, span.StartTime(), !root, &out)
 	}
 	seg.open++
-	if len(t.policy.keys) > 0 {
-		seg.noteKeys(t.policy.keys, attrs)
-	}
+	seg.noteKeys(t.policy.keys, attrs)
 	if root {
 		t.addRoot(s, seg, sc, parent, &out)
 	}
 	s.mu.Unlock()
 	t.finish(&out)
+}
+
+func (t *Tail) newSegment(s *shard, sc trace.SpanContext, start time.Time, late bool, out *outcomes) *segment {
+	if len(s.segments) >= t.perShard {
+		t.makeRoom(s, out)
+	}
+	seg := s.add(sc.TraceID(), time.Duration(t.now.Load()))
+	seg.late, seg.start = late, start
+	seg.r = randomness(seg.id, sc.TraceState().Get(otMember))
+	if info, ok := s.cache.get(seg.id); ok {
+		t.follow(s, seg, info)
+	} else if t.head.Load().certain == always {
+		t.keep(s, seg, keptInfo{always, t.policy.verdictOn(s.view(seg, start)).reason}, out)
+	}
+	return seg
 }
 
 // maxRoots is how many local roots of one trace are told from other spans.
@@ -158,9 +174,7 @@ func (t *Tail) OnEnd(span sdktrace.ReadOnlySpan) {
 func (t *Tail) end(s *shard, seg *segment, e *endedSpan, out *outcomes) {
 	root := seg.endRoot(e)
 	news := seg.learn(e)
-	if len(t.policy.keys) > 0 {
-		seg.noteKeys(t.policy.keys, e.attrs)
-	}
+	seg.noteKeys(t.policy.keys, e.attrs)
 	switch seg.state {
 	case kept:
 		taken := t.take(s, seg, e, root)
@@ -198,7 +212,7 @@ func (t *Tail) end(s *shard, seg *segment, e *endedSpan, out *outcomes) {
 // trace was forgotten while it ran.
 func (t *Tail) endAlone(s *shard, e *endedSpan, out *outcomes) {
 	sc := e.SpanContext()
-	alone := segment{id: e.id, late: true, state: kept, start: e.StartTime(), r: randomness(e.id, sc.TraceState().Get(otMember))}
+	alone := segment{id: e.id, state: kept, start: e.StartTime(), r: randomness(e.id, sc.TraceState().Get(otMember))}
 	if parent := e.Parent(); !parent.IsValid() || parent.IsRemote() {
 		alone.roots = []localRoot{{id: e.spanID}}
 	}
@@ -226,7 +240,8 @@ func (t *Tail) endAlone(s *shard, e *endedSpan, out *outcomes) {
 		return
 	}
 	s.counts.lateKept++
-	o.spans, o.bytes, o.late = []sdktrace.ReadOnlySpan{e.ReadOnlySpan}, e.bytes, !cached
+	alone.late = !cached
+	o.export(&alone, []sdktrace.ReadOnlySpan{e.ReadOnlySpan}, e.bytes)
 }
 
 // take counts a span of a trace that is not dropped, and reports whether there is room

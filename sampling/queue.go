@@ -24,7 +24,7 @@ type batch struct {
 	lost  int         // spans of the trace that are missing
 	late  bool        // an earlier part of the trace was judged apart
 
-	root  sdktrace.ReadOnlySpan   // a local root that ended, nil where none did
+	root  sdktrace.ReadOnlySpan   // the local root among them, nil where there is none
 	roots []sdktrace.ReadOnlySpan // further ones
 }
 
@@ -35,10 +35,14 @@ type queue struct {
 	exporter sdktrace.SpanExporter
 
 	mu      sync.Mutex
-	batches []batch
+	batches []*batch
 	spans   int // waiting
 	bytes   int // waiting, or at the exporter
 	closed  bool
+
+	// Of the worker alone:
+	spare  []*batch // an empty slice to wait in
+	states restater // of the spans that were exported last
 
 	full    chan struct{}   // there is enough for an export
 	flushes chan chan error // answered once what is queued is exported
@@ -73,7 +77,7 @@ func newQueue(exporter sdktrace.SpanExporter, t *Tail) *queue {
 }
 
 // push queues a batch, unless there is no room.
-func (q *queue) push(b batch) bool {
+func (q *queue) push(b *batch) bool {
 	q.mu.Lock()
 	if q.closed || q.bytes+b.bytes > q.t.config.limits.QueueBytes && q.bytes > 0 {
 		closed := q.closed
@@ -100,20 +104,20 @@ func (q *queue) push(b batch) bool {
 	return true
 }
 
-// pop takes the first batch.
-func (q *queue) pop() (batch, bool) {
+// take takes everything that waits. The worker gives it back with reuse.
+func (q *queue) take() []*batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.batches) == 0 {
-		return batch{}, false
+	taken := q.batches
+	q.batches, q.spare, q.spans = q.spare, nil, 0
+	return taken
+}
+
+func (q *queue) reuse(taken []*batch) {
+	const most = 1 << 14
+	if cap(taken) <= most {
+		q.spare = taken[:0]
 	}
-	b := q.batches[0]
-	q.batches[0] = batch{}
-	if q.batches = q.batches[1:]; len(q.batches) == 0 {
-		q.batches = nil
-	}
-	q.spans -= len(b.spans)
-	return b, true
 }
 
 func (q *queue) run(ctx context.Context) {
@@ -141,31 +145,32 @@ func (q *queue) export(ctx context.Context) error {
 		errs  []error
 		ready []sdktrace.ReadOnlySpan
 		size  int // of ready, in bytes
-		taken int // bytes of the batches that went into ready whole
+		whole int // bytes of the batches that went into ready whole
 	)
 	send := func() {
 		if err := q.send(ctx, ready); err != nil {
 			errs = append(errs, err)
 		}
 		q.mu.Lock()
-		q.bytes -= taken
+		q.bytes -= whole
 		q.mu.Unlock()
 		clear(ready)
-		ready, size, taken = ready[:0], 0, 0
+		ready, size, whole = ready[:0], 0, 0
 	}
-	for b, ok := q.pop(); ok; b, ok = q.pop() {
+	taken := q.take()
+	for i, b := range taken {
 		average := b.bytes/max(1, len(b.spans)) + 1
-		for _, span := range q.t.exportable(&b) {
+		for _, span := range q.t.exportable(b) {
 			if len(ready) == exportSpans || size+average > exportBytes && len(ready) > 0 {
 				send()
 			}
 			ready, size = append(ready, span), size+average
 		}
-		taken += b.bytes
+		whole += b.bytes
+		taken[i] = nil
 	}
-	if len(ready) > 0 || taken > 0 {
-		send()
-	}
+	send()
+	q.reuse(taken)
 	return errors.Join(errs...)
 }
 
