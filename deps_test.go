@@ -71,6 +71,7 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 		{"middleware/genaihttp", [][]string{otelAPI, grpcMetadata}, []string{"genaitrace", "internal/bound", "internal/deadline", "middleware/wire", "propagation", "semconv"}},
 		{"middleware/genaigrpc", [][]string{otelAPI, grpcAll}, []string{"genaitrace", "internal/bound", "internal/deadline", "propagation", "semconv"}},
 		{"semconv/translate", [][]string{otelAPI, otelSDK}, nil},
+		{"sampling", [][]string{otelAPI, otelSDK}, []string{"internal/bound"}},
 		{"capture", [][]string{otelAPI, otelSDK}, []string{"semconv"}},
 		{"capture/waterfall", nil, nil},
 		{"contract", [][]string{otelAPI, otelSDK, yamlLibrary}, []string{"capture", "semconv"}},

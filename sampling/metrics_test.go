@@ -89,6 +89,14 @@ func TestEveryRequestIsMeasuredAndExemplarsPointAtKeptTraces(t *testing.T) {
 	assert.InDelta(t, 0.25, maximum, 1e-9, "the outermost span says it, in seconds")
 }
 
+func TestATraceThatNobodyWasToldToSampleHasExemplars(t *testing.T) {
+	s := serve(t, sampling.Errors())
+	s.request("fine", time.Millisecond, false)
+	id := s.request("failed", time.Millisecond, true)
+	assert.Equal(t, []trace.TraceID{id}, s.exemplars("genai.sampling.request.duration"))
+	assert.Equal(t, s.span("failed").SpanContext.TraceID(), id)
+}
+
 // An application measures inside a request, when nobody knows how it ends.
 func TestExemplarsOfTheApplicationPointAtKeptTraces(t *testing.T) {
 	for _, c := range []struct {
