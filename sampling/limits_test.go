@@ -87,6 +87,27 @@ func TestWhatOutlivesTheRootIsWaitedFor(t *testing.T) {
 	}
 }
 
+func TestALaterCallIsJudgedAlthoughSpansOfADroppedOneAreOpen(t *testing.T) {
+	inBubble(t, sampling.Any(sampling.Errors(), sampling.Slow(time.Minute)), func(t *testing.T, s *service) {
+		caller := remote(0, false, "")
+		ctx, root := s.Start(caller, "first")
+		_, leaked := s.Start(ctx, "leaked")
+		root.End()
+		time.Sleep(2 * time.Minute)
+		for _, fails := range []bool{false, true} {
+			_, root = s.Start(caller, fmt.Sprint("fails ", fails))
+			if fails {
+				root.SetStatus(codes.Error, "")
+			}
+			root.End()
+			time.Sleep(2 * time.Second)
+		}
+		assert.Equal(t, []string{"fails true"}, s.exported())
+		leaked.End()
+		assert.Equal(t, []string{"fails true", "leaked"}, s.exported())
+	})
+}
+
 func TestWorkThatStartsAfterTheTraceIsJudgedApart(t *testing.T) {
 	inBubble(t, sampling.Any(sampling.Errors(), sampling.Baseline(0.5)), func(t *testing.T, s *service) {
 		ctx, root := s.Start(remote(0.1, false, ""), "root")
@@ -148,6 +169,18 @@ func TestRootsThatNeverEndAreForgotten(t *testing.T) {
 		assert.Equal(t, "true", attr(s.span("root 0.1"), sampling.PartialKey))
 		assert.Empty(t, attr(s.span("root 0.9"), sampling.PartialKey))
 		assert.Equal(t, map[string]int64{"kept": 2}, s.metric("genai.sampling.late_spans", "genai.sampling.decision"))
+	})
+}
+
+func TestAnOldProcessRemembersWhatRuns(t *testing.T) {
+	inBubble(t, sampling.Baseline(1), func(t *testing.T, s *service) {
+		time.Sleep(time.Hour)
+		_, root := s.Start(context.Background(), "root")
+		time.Sleep(9 * time.Minute)
+		assert.Equal(t, int64(1), s.metric("genai.sampling.buffer.traces", "")[""])
+		root.End()
+		assert.Equal(t, []string{"root"}, s.exported())
+		assert.Empty(t, s.metric("genai.sampling.late_spans", "genai.sampling.decision"))
 	})
 }
 

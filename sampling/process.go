@@ -53,8 +53,12 @@ func (t *Tail) startRoot(ctx context.Context, s *shard, seg *segment, span sdktr
 			root = !ours
 		}
 		seg = t.newSegment(s, sc, span.StartTime(), !root, &out)
+	} else {
+		seg.open++
 	}
-	seg.open++
+	if root && seg.state == dropped { // this call may fare worse than the one before it
+		s.revive(seg, span.StartTime())
+	}
 	seg.noteKeys(t.policy.keys, attrs)
 	if root {
 		t.addRoot(s, seg, sc, parent, &out)
@@ -63,12 +67,13 @@ func (t *Tail) startRoot(ctx context.Context, s *shard, seg *segment, span sdktr
 	t.finish(&out)
 }
 
+// newSegment makes a segment for its first span.
 func (t *Tail) newSegment(s *shard, sc trace.SpanContext, start time.Time, late bool, out *outcomes) *segment {
 	if len(s.segments) >= t.perShard {
 		t.makeRoom(s, out)
 	}
 	seg := s.add(sc.TraceID(), time.Duration(t.now.Load()))
-	seg.late, seg.start = late, start
+	seg.open, seg.late, seg.start = 1, late, start
 	seg.r = randomness(seg.id, sc.TraceState().Get(otMember))
 	if info, ok := s.cache.get(seg.id); ok {
 		t.follow(s, seg, info)

@@ -145,6 +145,14 @@ func (s *shard) add(id trace.TraceID, now time.Duration) *segment {
 	return seg
 }
 
+// revive makes a dropped segment, of which spans are open still, one that is judged
+// afresh.
+func (s *shard) revive(seg *segment, start time.Time) {
+	seg.state, seg.counted = undecided, false
+	seg.start, seg.facts, seg.keys, seg.ttft, seg.lost = start, 0, [maxKeys]string{}, 0, 0
+	s.idle.move(seg)
+}
+
 // remove forgets a segment.
 func (s *shard) remove(seg *segment) {
 	delete(s.segments, seg.id)
