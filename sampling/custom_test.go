@@ -87,6 +87,11 @@ func TestACustomPolicyThatBlocksStopsNobody(t *testing.T) {
 		s.request("b", time.Millisecond, false)
 		assert.NoError(t, s.tail.Shutdown(context.Background()))
 		assert.LessOrEqual(t, time.Since(start), 5*time.Second)
+		sum := int64(0)
+		for _, n := range s.outcomes() {
+			sum += n
+		}
+		assert.Equal(t, int64(9003), sum, "no span is without its fate")
 		close(release)
 		synctest.Wait()
 	}, sampling.WithCustom("stuck", func(seen sampling.Trace) bool {

@@ -154,6 +154,23 @@ func TestLimitKeepsToItsBudgetAndSaysSo(t *testing.T) {
 	})
 }
 
+func TestLimitTakesFromWhatIsLikelyFirst(t *testing.T) {
+	// A hundred errors and a quarter of nine hundred others a second: within 280, all of
+	// the quarter have room, and about half of the errors.
+	p := sampling.Limit(sampling.Any(sampling.Errors(), sampling.Baseline(0.25)), 280)
+	inBubble(t, p, func(t *testing.T, s *service) {
+		r := uniform()
+		shapes := func(i int) shape { return shape{r: r(), fails: i%10 == 0} }
+		kept := 0
+		for second := range 20 {
+			if n := s.second(1000, shapes); second >= 10 {
+				kept += n
+			}
+		}
+		assert.InDelta(t, 2800, kept, 140)
+	})
+}
+
 func TestAdaptiveFollowsLatencyAndMemory(t *testing.T) {
 	var memory atomic.Uint64
 	p := sampling.Any(sampling.Errors(), sampling.Adaptive(sampling.AdaptiveOptions{P95: 120 * time.Millisecond, Memory: 0.85}))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -47,6 +48,26 @@ func TestNoSpanOfAKeptTraceIsLost(t *testing.T) {
 	assert.Len(t, ids, 5001)
 	assert.Equal(t, 512, largest)
 	assert.Empty(t, attr(s.span("root"), sampling.TruncatedKey))
+}
+
+func TestAnExportIsNotTooLarge(t *testing.T) {
+	s := serve(t, sampling.Errors())
+	var calls []int
+	s.exporter.before = func(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+		calls = append(calls, len(spans))
+		return nil
+	}
+	_, root := s.Start(context.Background(), "root")
+	ctx := trace.ContextWithSpan(context.Background(), root)
+	for range 40 {
+		_, span := s.Start(ctx, "large")
+		span.SetAttributes(attribute.String("text", strings.Repeat("x", 100<<10)))
+		span.End()
+	}
+	root.SetStatus(codes.Error, "")
+	root.End()
+	s.flush()
+	assert.Equal(t, []int{20, 20, 1}, calls, "2 MiB")
 }
 
 func TestKeptSpansWaitASecondForCompany(t *testing.T) {

@@ -51,6 +51,7 @@ func TestWhatCalleesAreTold(t *testing.T) {
 		{name: "a caller that is certain", policy: errorsOnly, sampled: true, tracestate: "genai=c:1;k:1,ot=th:0", told: true, toldState: "genai=c:1;k:1,ot=th:0", kept: true},
 		{name: "a caller that was told to keep", policy: errorsOnly, sampled: true, tracestate: "genai=k:1", told: true, toldState: "genai=k:1", kept: true},
 		{name: "certainty without sampling is none", policy: errorsOnly, tracestate: "genai=c:1;k:1", toldState: "genai=c:1"},
+		{name: "layers end with a process", policy: errorsOnly, tracestate: "genai=l:ff;c:1", toldState: "genai=c:1"},
 		{name: "foreign members pass", policy: errorsOnly, tracestate: "a=b,ot=th:8;x:y,c=d", toldState: "ot=x:y,a=b,c=d"},
 		{name: "broken members pass", policy: errorsOnly, sampled: true, tracestate: "ot=th:xyz", toldState: ""},
 
@@ -64,9 +65,7 @@ func TestWhatCalleesAreTold(t *testing.T) {
 			ctx, span := s.Start(remote(c.r, c.sampled, c.tracestate), "root")
 			_, child := s.Start(ctx, "child")
 			assert.Equal(t, c.told, span.SpanContext().IsSampled())
-			if c.told {
-				assertState(t, c.toldState, span.SpanContext().TraceState())
-			}
+			assertState(t, c.toldState, span.SpanContext().TraceState())
 			assert.Equal(t, span.SpanContext().TraceState(), child.SpanContext().TraceState())
 			assert.Equal(t, c.told, child.SpanContext().IsSampled())
 			child.End()
@@ -158,6 +157,9 @@ func TestKeepKeepsWhatIsHeldAndWhatComes(t *testing.T) {
 	root.End()
 	assert.Equal(t, []string{"before", "after", "root"}, s.exported())
 	assert.Equal(t, "debug header", attr(s.span("root"), sampling.ReasonKey))
+	for _, span := range s.exporter.all() {
+		assert.True(t, span.SpanContext.IsSampled(), span.Name)
+	}
 	assert.Empty(t, s.span("root").SpanContext.TraceState().String(), "nobody knows how likely that was")
 	assert.Equal(t, map[string]int64{"forced": 1}, s.metric("genai.sampling.traces", sampling.ReasonKey))
 }

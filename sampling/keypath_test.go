@@ -83,7 +83,7 @@ func TestLayersOfDetailNestAndCountRight(t *testing.T) {
 	p := sampling.Any(
 		sampling.Slow(time.Minute),
 		sampling.KeyPath(sampling.Baseline(1), sampling.Selector{Kind: trace.SpanKindServer}),
-		sampling.KeyPath(sampling.Baseline(0.5), sampling.Selector{Name: "inference"}),
+		sampling.KeyPath(sampling.Baseline(0.5), sampling.Selector{Name: "inference"}, sampling.Selector{Name: "gate*"}),
 		sampling.Baseline(0.125),
 	)
 	for _, c := range []struct {

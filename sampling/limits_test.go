@@ -206,6 +206,13 @@ func TestWithoutMemoryTracesGiveUpWhatTheyHoldAndGoOn(t *testing.T) {
 	assert.Len(t, spans, int(301-shed))
 	assert.Contains(t, spans, "root")
 	assert.Equal(t, fmt.Sprint(shed), attr(s.span("root"), sampling.TruncatedKey), "the root says what is missing")
+
+	for range 100 { // what was given up can be used again
+		ctx, root := s.Start(context.Background(), "small")
+		s.fill(ctx, 50)
+		root.End()
+	}
+	assert.Equal(t, shed, s.outcomes()["shed"])
 }
 
 func TestWithoutMemoryTheOldestGivesWayAndWhatIsCertainIsExported(t *testing.T) {

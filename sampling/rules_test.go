@@ -194,6 +194,19 @@ func TestTheFirstValueOfAKeyCountsAlsoFromSpansThatAreOpen(t *testing.T) {
 	assert.Equal(t, []string{"other", "call", "root"}, s.exported())
 }
 
+func TestWhileAKeyIsUnknownTheLongestLimitHolds(t *testing.T) {
+	const model = attribute.Key("gen_ai.request.model")
+	s := serve(t, sampling.SlowBy(model, map[string]time.Duration{"large": time.Minute}, time.Second))
+	start := time.Now()
+	ctx, root := s.Start(context.Background(), "root", trace.WithTimestamp(start))
+	_, queue := s.Start(ctx, "queue")
+	queue.End(trace.WithTimestamp(start.Add(10 * time.Second)))
+	_, call := s.Start(ctx, "call", trace.WithAttributes(model.String("large")))
+	call.End(trace.WithTimestamp(start.Add(20 * time.Second)))
+	root.End(trace.WithTimestamp(start.Add(20 * time.Second)))
+	assert.Empty(t, s.exported())
+}
+
 func TestNewRootsAndLocalRootsAreTracesOfTheirOwn(t *testing.T) {
 	s := serve(t, sampling.Errors())
 	ctx, root := s.Start(context.Background(), "root")
