@@ -189,6 +189,33 @@ func TestWhatComesAfterALostBeginningIsLostToo(t *testing.T) {
 	}, sampling.WithLimits(sampling.Limits{QueueBytes: 64 << 10, TraceBytes: 32 << 10}))
 }
 
+func TestATraceThatIsPartlyExportedGoesOnAfterALoss(t *testing.T) {
+	inBubble(t, sampling.Errors(), func(t *testing.T, s *service) {
+		collectFaults(t)
+		ctx, root := s.Start(context.Background(), "root")
+		s.tail.Keep(ctx, "test")
+		_, first := s.Start(ctx, "first")
+		first.End()
+		s.flush()
+		release := make(chan struct{})
+		s.exporter.before = func(context.Context, []sdktrace.ReadOnlySpan) error {
+			<-release
+			return nil
+		}
+		s.bigTrace(70)
+		s.bigTrace(70)
+		time.Sleep(2 * time.Second)
+		s.fill(ctx, 20) // some do not fit
+		close(release)
+		s.flush()
+		root.End()
+		assert.Contains(t, s.exported(), "root")
+		outcomes := s.outcomes()
+		assert.Positive(t, outcomes["queue_full"])
+		assert.Equal(t, 164-outcomes["queue_full"], outcomes["exported"])
+	}, sampling.WithLimits(sampling.Limits{QueueBytes: 64 << 10, TraceBytes: 32 << 10}))
+}
+
 func TestAnExportHasItsTime(t *testing.T) {
 	collectFaults(t)
 	inBubble(t, sampling.Errors(), func(t *testing.T, s *service) {

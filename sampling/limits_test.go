@@ -196,14 +196,14 @@ func (s *service) fill(ctx context.Context, n int) {
 func TestWithoutMemoryTracesGiveUpWhatTheyHoldAndGoOn(t *testing.T) {
 	s := serve(t, sampling.Errors(), sampling.WithLimits(sampling.Limits{Bytes: 100 << 10}))
 	ctx, root := s.Start(context.Background(), "root")
-	s.fill(ctx, 300)
+	s.fill(ctx, 8000)
 	assert.LessOrEqual(t, s.metric("genai.sampling.buffer.bytes", "")[""], int64(100<<10))
 	root.SetStatus(codes.Error, "")
 	root.End()
 	spans := s.exported()
 	shed := s.outcomes()["shed"]
 	assert.Positive(t, shed)
-	assert.Len(t, spans, int(301-shed))
+	assert.Len(t, spans, int(8001-shed))
 	assert.Contains(t, spans, "root")
 	assert.Equal(t, fmt.Sprint(shed), attr(s.span("root"), sampling.TruncatedKey), "the root says what is missing")
 
