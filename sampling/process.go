@@ -17,7 +17,7 @@ func (t *Tail) OnStart(ctx context.Context, span sdktrace.ReadWriteSpan) {
 	sc := span.SpanContext()
 	id := sc.TraceID()
 	parent := trace.SpanContextFromContext(ctx)
-	root := !parent.IsValid() || parent.IsRemote() || parent.TraceID() != id
+	root := parent.TraceID() != id || parent.IsRemote()
 	var attrs []attribute.KeyValue
 	if len(t.policy.keys) > 0 {
 		attrs = span.Attributes() // makes the span copy them, if it gets more
@@ -45,7 +45,7 @@ func (t *Tail) startRoot(ctx context.Context, s *shard, seg *segment, span sdktr
 	var out outcomes
 	sc, up := span.SpanContext(), trace.SpanFromContext(ctx)
 	parent := up.SpanContext()
-	root := !parent.IsValid() || parent.IsRemote() || parent.TraceID() != sc.TraceID()
+	root := parent.TraceID() != sc.TraceID() || parent.IsRemote()
 	if seg == nil {
 		if !root {
 			// A span of another library, or of none, is no part of the trace here.
@@ -137,20 +137,13 @@ func (t *Tail) read(span sdktrace.ReadOnlySpan) (e endedSpan) {
 		ReadOnlySpan: span, id: sc.TraceID(), spanID: sc.SpanID(),
 		end: span.EndTime(), attrs: span.Attributes(),
 	}
-	e.bytes = sizeOf(span, e.attrs)
+	e.bytes, e.ttft = measure(span, e.attrs)
 	if span.Status().Code == codes.Error {
 		e.facts = failedFact
 	}
 	for i := range t.policy.selectors {
 		if s := &t.policy.selectors[i]; s.selects(span) {
 			e.facts |= s.bit
-		}
-	}
-	for i := range e.attrs {
-		if e.attrs[i].Key == ttftKey {
-			if ms, ok := numberOf(e.attrs[i].Value); ok && ms >= 0 {
-				e.ttft = ms
-			}
 		}
 	}
 	return e
