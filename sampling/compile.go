@@ -110,7 +110,7 @@ func compile(p Policy) (*compiled, error) {
 	c.reasons = []string{"", "forced", "remote", "head"}
 	c.judge = c.policy("policy", p)
 	if len(c.reasons) > maxLeaves {
-		c.failf("the policy has more than %d parts", maxLeaves)
+		c.errs = append(c.errs, fmt.Errorf("sampling: the policy has more than %d different reasons to keep a trace", maxLeaves-fixedReasons))
 	}
 	if err := errors.Join(c.errs...); err != nil {
 		return nil, err

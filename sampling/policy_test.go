@@ -2,6 +2,7 @@ package sampling_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -132,10 +133,16 @@ func TestWrongPoliciesAreRefusedWithTheirPlace(t *testing.T) {
 	for range 100 {
 		deep = sampling.Any(deep)
 	}
+	var many []sampling.Policy
+	for i := range 100 {
+		many = append(many, sampling.Custom(fmt.Sprint(i)))
+	}
 	for _, c := range []struct {
 		policy  sampling.Policy
 		message string
 	}{
+		{sampling.Any(many...), "more than 96 different reasons"},
+		{sampling.Any(many...), "policy.any.8.custom: more than 8 custom policies"},
 		{none, "sampling: no policy given"},
 		{sampling.Any(), "policy.any: has no policies"},
 		{sampling.Any(sampling.Errors(), none), "policy.any.1: no policy here"},

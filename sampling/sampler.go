@@ -73,7 +73,7 @@ func (t *Tail) Sampler() sdktrace.Sampler { return sampler{t} }
 type sampler struct{ t *Tail }
 
 func (s sampler) Description() string {
-	return fmt.Sprintf("genaitrace.Tail{policy:%s,head:%s}", s.t.config.policy, s.t.config.head)
+	return fmt.Sprintf("sampling.Tail{policy:%s,head:%s}", s.t.config.policy, s.t.config.head)
 }
 
 // ShouldSample implements [sdktrace.Sampler].
