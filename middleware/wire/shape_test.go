@@ -304,7 +304,7 @@ func TestShapesOfEveryDialectNeverChangeWhatIsRead(t *testing.T) {
 		}
 	}
 	matched := 0
-	for seed := range uint64(1500) {
+	for seed := range uint64(800) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		e := pool[rng.IntN(len(pool))]
 		d := recognise([]byte(e.data))
@@ -331,7 +331,7 @@ func TestShapesOfEveryDialectNeverChangeWhatIsRead(t *testing.T) {
 			}
 		}
 	}
-	assert.Greater(t, matched, 400, "events that were not parsed")
+	assert.Greater(t, matched, 250, "events that were not parsed")
 }
 
 var (
