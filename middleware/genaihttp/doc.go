@@ -8,11 +8,13 @@
 //	}))
 //
 // [NewHandler] makes the SERVER span of a gateway and reads the time to first
-// token from the server-sent events that the handler writes. [NewTransport]
-// makes the CLIENT span of a model call ("chat {model}") and reads the stream
-// as it passes: first chunk, time to first token, usage, finish reasons, errors
-// inside a 200 answer, and how the stream ended. Both end their span exactly
-// once, however the stream dies.
+// token from the stream that the handler writes. [NewTransport] makes the CLIENT
+// span of a model call ("chat {model}") and reads the answer as it passes: first
+// chunk, time to first token, usage, finish reasons, errors inside a 200 answer,
+// and how the stream ended. Both end their span exactly once, however the stream
+// dies, and both understand the APIs of OpenAI and the servers that speak it,
+// Anthropic, Gemini, Bedrock, Ollama, llama.cpp, Text Generation Inference, SGLang,
+// Triton and KServe: package wire finds out which it is. [WithEndpoint] adds others.
 //
 // The bytes that pass are never changed, held back or kept, and no content of
 // prompts or answers is recorded. Flush, http.ResponseController, Hijack and

@@ -32,7 +32,7 @@ type handler struct {
 
 // NewHandler wraps the handler of a gateway or service: it makes the SERVER
 // span of each request ("POST /v1/chat/completions", role gateway) and, where
-// the handler streams chat completions, notes their time to first token on the
+// the handler streams the answer of a model, notes its time to first token on the
 // span and in genai.time_to_first_token. A token counts when it leaves: when the
 // handler flushes it, or the server's buffer is full, or the handler returns.
 //
