@@ -52,7 +52,7 @@ func TestTransportUnderstandsEachAPI(t *testing.T) {
 				require.NoError(t, resp.Body.Close())
 				stop()
 				assert.Equal(t, string(f.body), got, "the caller's bytes")
-				span := o.only()
+				span := o.onlyCall()
 				assert.Equal(t, tt.name, span.Name())
 				attrs := attributes(span)
 				if tt.provider == "" {

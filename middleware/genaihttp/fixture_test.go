@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -136,13 +137,28 @@ func TestTransportReportsWhatEachFixtureExpects(t *testing.T) {
 
 func checkFixture(t *testing.T, f *fixture, o *telemetry) {
 	t.Helper()
-	assert.Equal(t, "chat gpt-fx", o.only().Name())
+	assert.Equal(t, "chat gpt-fx", o.onlyCall().Name())
 	checkAnswer(t, f, o)
+}
+
+// onlyCall returns the one span of the test that is no phase by the engine's own
+// account, and checks that each ended once.
+func (o *telemetry) onlyCall() sdktrace.ReadOnlySpan {
+	o.t.Helper()
+	ended := o.spans.Ended()
+	require.EqualValues(o.t, len(ended), o.started.Load(), "spans started")
+	require.EqualValues(o.t, len(ended), o.ended.Load(), "spans ended")
+	call := ended[len(ended)-1]
+	for _, phase := range ended[:len(ended)-1] {
+		require.Equal(o.t, call.SpanContext().SpanID(), phase.Parent().SpanID(), phase.Name())
+		require.Contains(o.t, attributes(phase), semconv.GenAITimingSourceKey)
+	}
+	return call
 }
 
 func checkAnswer(t *testing.T, f *fixture, o *telemetry) {
 	t.Helper()
-	span := o.only()
+	span := o.onlyCall()
 	got, e := attributes(span), f.Expect
 	optional(t, got, semconv.LLMTTFTMsKey, e.FirstTokenMs)
 	optional(t, got, semconv.GenAIFirstVisibleMsKey, e.FirstVisibleMs)

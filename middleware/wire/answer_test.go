@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 func TestEachEventIsClassified(t *testing.T) {
@@ -110,13 +111,19 @@ func TestWhatADialectTellsIsKept(t *testing.T) {
 	a.SetFinish(0, "")
 	a.SetError("")
 	a.SetError("late")
-	a.SetTimes(EngineTimes{Queue: new(time.Second), Source: "x"})
-	a.SetTimes(EngineTimes{Source: "nothing"})
-	a.SetTimes(EngineTimes{Decode: new(time.Minute), Source: "y"})
+	a.SetTimes(times("x", func(t *EngineTimes) { t.Queue = new(time.Second) }))
+	a.SetTimes(timesFrom("nothing"))
+	a.SetTimes(times("y", func(t *EngineTimes) { t.Decode = new(time.Minute) }))
 	assert.Equal(t, "i", a.id)
 	assert.Equal(t, "m", a.model)
 	assert.Equal(t, []string{"b"}, a.reasons())
 	assert.True(t, a.failed)
 	assert.Empty(t, a.errType)
-	assert.Equal(t, EngineTimes{Queue: new(time.Second), Decode: new(time.Minute), Source: "y"}, a.times)
+	assert.Equal(t, times("y", func(t *EngineTimes) { t.Queue, t.Decode = new(time.Second), new(time.Minute) }), a.times)
+}
+
+func times(source semconv.GenAITimingSourceAttr, set func(*EngineTimes)) EngineTimes {
+	t := timesFrom(source)
+	set(&t)
+	return t
 }

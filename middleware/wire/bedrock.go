@@ -45,7 +45,9 @@ func readConverse(a *Answer, b []byte) {
 		case "usage":
 			readBedrockUsage(a, value)
 		case "metrics":
-			a.SetTimes(EngineTimes{Total: duration(valueIn(value, "latencyMs"), milliseconds), Source: "bedrock.metrics"})
+			t := timesFrom("bedrock.metrics")
+			t.Total = duration(valueIn(value, "latencyMs"), milliseconds)
+			a.SetTimes(t)
 		case "p": // padding against the reading of lengths
 			a.vary(value)
 		}
@@ -115,11 +117,10 @@ func (a *Answer) readInvoked(name, encoded []byte) {
 		return
 	}
 	readBedrockUsage(a, metrics)
-	a.SetTimes(EngineTimes{
-		FirstToken: duration(valueIn(metrics, "firstByteLatency"), milliseconds),
-		Total:      duration(valueIn(metrics, "invocationLatency"), milliseconds),
-		Source:     "bedrock.invocationMetrics",
-	})
+	t := timesFrom("bedrock.invocationMetrics")
+	t.FirstToken = duration(valueIn(metrics, "firstByteLatency"), milliseconds)
+	t.Total = duration(valueIn(metrics, "invocationLatency"), milliseconds)
+	a.SetTimes(t)
 	a.Note(KindDone)
 }
 
@@ -166,10 +167,8 @@ func readInvokedOutput(a *Answer, b []byte) {
 
 // bedrockHeaders reads the headers of InvokeModel.
 func bedrockHeaders(h http.Header) (t EngineTimes, u tokens) {
-	t = EngineTimes{
-		Total:  duration(header(h, "X-Amzn-Bedrock-Invocation-Latency"), milliseconds),
-		Source: "bedrock.headers",
-	}
+	t = timesFrom("bedrock.headers")
+	t.Total = duration(header(h, "X-Amzn-Bedrock-Invocation-Latency"), milliseconds)
 	u.input.read(header(h, "X-Amzn-Bedrock-Input-Token-Count"))
 	u.output.read(header(h, "X-Amzn-Bedrock-Output-Token-Count"))
 	return t, u

@@ -29,7 +29,7 @@ func readExtension(a *Answer, name, value []byte) {
 // where the server is told to. Its time to first token counts from the scheduler,
 // so it is prefill.
 func readVLLMMetrics(a *Answer, b []byte) {
-	t := EngineTimes{Source: "vllm.metrics"}
+	t := timesFrom("vllm.metrics")
 	members(b, func(key, value []byte) {
 		switch string(key) {
 		case "queue_time_ms":
@@ -59,7 +59,7 @@ func (t *EngineTimes) readGroq(name, value []byte) {
 
 // readCerebras reads time_info, whose members have Groq's names.
 func readCerebras(a *Answer, b []byte) {
-	t := EngineTimes{Source: "cerebras.time_info"}
+	t := timesFrom("cerebras.time_info")
 	members(b, func(key, value []byte) { t.readGroq(key, value) })
 	a.SetTimes(t)
 }
@@ -68,7 +68,7 @@ func readCerebras(a *Answer, b []byte) {
 // in the last chunk of a stream that asked for them. Values are numbers, or
 // numbers in strings.
 func readFireworks(a *Answer, b []byte) {
-	t := EngineTimes{Source: "fireworks.perf_metrics"}
+	t := timesFrom("fireworks.perf_metrics")
 	var u tokens
 	members(b, func(key, value []byte) {
 		if nonEmptyString(value) {
@@ -98,14 +98,12 @@ func readFireworks(a *Answer, b []byte) {
 // fireworksHeaders reads the headers of Fireworks. A stream has the time to first
 // token alone; the phases are told by deployments of one's own.
 func fireworksHeaders(h http.Header) (t EngineTimes, u tokens) {
-	t = EngineTimes{
-		FirstToken: duration(header(h, "Fireworks-Server-Time-To-First-Token"), seconds),
-		Total:      duration(header(h, "Fireworks-Server-Processing-Time"), seconds),
-		Tokenize:   duration(header(h, "Fireworks-Tokenizer-Duration"), seconds),
-		Queue:      duration(header(h, "Fireworks-Prefill-Queue-Duration"), seconds),
-		Prefill:    duration(header(h, "Fireworks-Prefill-Duration"), seconds),
-		Source:     "fireworks.headers",
-	}
+	t = timesFrom("fireworks.headers")
+	t.FirstToken = duration(header(h, "Fireworks-Server-Time-To-First-Token"), seconds)
+	t.Total = duration(header(h, "Fireworks-Server-Processing-Time"), seconds)
+	t.Tokenize = duration(header(h, "Fireworks-Tokenizer-Duration"), seconds)
+	t.Queue = duration(header(h, "Fireworks-Prefill-Queue-Duration"), seconds)
+	t.Prefill = duration(header(h, "Fireworks-Prefill-Duration"), seconds)
 	u.input.read(header(h, "Fireworks-Prompt-Tokens"))
 	u.cached.read(header(h, "Fireworks-Cached-Prompt-Tokens"))
 	return t, u

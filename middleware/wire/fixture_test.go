@@ -150,9 +150,11 @@ func TestEachFixtureGivesWhatItExpects(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var times wire.EngineTimes
-				span := newObserver().call(func(call *genaitrace.Call) { times = f.replay(call) })
+				o := newObserver()
+				span := o.call(func(call *genaitrace.Call) { times = f.replay(call) })
 				f.Expect.check(t, span)
 				f.Expect.Engine.check(t, times)
+				f.Expect.Engine.checkSpans(t, o.ended)
 			})
 		})
 	}
@@ -246,6 +248,46 @@ func (e *engine) check(t *testing.T, got wire.EngineTimes) {
 		if assert.NotNil(t, field.got, name) {
 			assert.Equal(t, time.Duration(*field.want*1e6+0.5), *field.got, name)
 		}
+	}
+}
+
+// checkSpans checks that each phase is an attribute of the call's span, as it was
+// reported, and a span below it.
+func (e *engine) checkSpans(t *testing.T, ended []sdktrace.ReadOnlySpan) {
+	t.Helper()
+	if e == nil {
+		e = &engine{}
+	}
+	call, below := ended[len(ended)-1], map[string]sdktrace.ReadOnlySpan{}
+	for _, s := range ended[:len(ended)-1] {
+		assert.Equal(t, call.SpanContext().SpanID(), s.Parent().SpanID(), s.Name())
+		below[s.Name()] = s
+	}
+	got, phases := attributes(call), 0
+	for name, phase := range map[string]struct {
+		key  attribute.Key
+		want *float64
+	}{
+		"queue.wait":        {semconv.LLMQueueWaitMsKey, e.QueueMs},
+		"model.load":        {semconv.AILoadDurationMsKey, e.LoadMs},
+		"inference.prefill": {semconv.AIPrefillDurationMsKey, e.PrefillMs},
+		"inference.decode":  {semconv.AIDecodeDurationMsKey, e.DecodeMs},
+	} {
+		optional(t, got, phase.key, phase.want)
+		if phase.want == nil {
+			assert.NotContains(t, below, name)
+			continue
+		}
+		phases++
+		if assert.Contains(t, below, name) {
+			assert.Equal(t, e.Source, attributes(below[name])[semconv.GenAITimingSourceKey])
+		}
+	}
+	assert.Len(t, below, phases)
+	if phases == 0 {
+		assert.NotContains(t, got, semconv.GenAITimingSourceKey)
+	} else {
+		assert.Equal(t, e.Source, got[semconv.GenAITimingSourceKey])
 	}
 }
 

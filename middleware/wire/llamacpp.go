@@ -47,7 +47,7 @@ func (llamaCPP) Read(a *Answer, e Event) {
 // (cache_n) and what was computed (prompt_n). A cache that held nothing is not
 // told apart from none.
 func readTimings(a *Answer, b []byte) {
-	t := EngineTimes{Source: "llamacpp.timings"}
+	t := timesFrom("llamacpp.timings")
 	var cached, computed, predicted count
 	members(b, func(key, value []byte) {
 		switch string(key) {

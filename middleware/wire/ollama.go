@@ -6,7 +6,7 @@ type ollama struct{}
 
 func (ollama) Read(a *Answer, e Event) {
 	b := e.Data
-	t := EngineTimes{Source: "ollama"}
+	t := timesFrom("ollama")
 	var u tokens
 	done, reason := false, ""
 	members(b, func(key, value []byte) {

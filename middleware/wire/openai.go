@@ -127,7 +127,7 @@ func readOpenAIUsage(a *Answer, b []byte) {
 	}
 	var t tokens
 	var total count
-	var times EngineTimes
+	times := timesFrom("groq.usage")
 	members(b, func(key, value []byte) {
 		switch string(key) {
 		case "prompt_tokens", "input_tokens":
@@ -155,7 +155,6 @@ func readOpenAIUsage(a *Answer, b []byte) {
 		t.output.n += t.reasoning.n
 	}
 	a.setUsage(t)
-	times.Source = "groq.usage"
 	a.SetTimes(times)
 }
 
@@ -174,5 +173,7 @@ func readOpenAIDetails(t *tokens, b []byte) {
 
 // openAIHeaders reads openai-processing-ms.
 func openAIHeaders(h http.Header) EngineTimes {
-	return EngineTimes{Processing: duration(header(h, "Openai-Processing-Ms"), milliseconds), Source: "openai.headers"}
+	t := timesFrom("openai.headers")
+	t.Processing = duration(header(h, "Openai-Processing-Ms"), milliseconds)
+	return t
 }

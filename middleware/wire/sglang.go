@@ -52,7 +52,7 @@ func readMetaInfo(a *Answer, b []byte, index int) (generated count) {
 	if len(b) == 0 || b[0] != '{' {
 		return count{}
 	}
-	t := EngineTimes{Source: "sglang.meta_info"}
+	t := timesFrom("sglang.meta_info")
 	var u tokens
 	var entered, prefilled, finished *time.Duration // since 1970
 	members(b, func(key, value []byte) {

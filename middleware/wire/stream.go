@@ -193,6 +193,9 @@ func (s *Stream) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
 	}
 	a := &s.answer
 	a.report(s.call)
+	if !s.held { // a gateway's span leaves the engine's times to that of its call
+		a.times.record(s.call)
+	}
 	if a.failed && (a.errType != "" || s.status < http.StatusBadRequest) { // else the status is the better word
 		s.call.SetErrorType(firstOf(a.errType, errTypeStream))
 	}

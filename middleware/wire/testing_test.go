@@ -17,7 +17,7 @@ import (
 // An observer makes calls on the real SDK and returns what each recorded.
 type observer struct {
 	tracer *genaitrace.Tracer
-	last   sdktrace.ReadOnlySpan
+	ended  []sdktrace.ReadOnlySpan // of the last call, itself at the end
 }
 
 func newObserver() *observer { return newObserverWithMeter(metricnoop.NewMeterProvider()) }
@@ -32,16 +32,17 @@ func newObserverWithMeter(mp metric.MeterProvider) *observer {
 }
 
 func (*observer) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-func (o *observer) OnEnd(s sdktrace.ReadOnlySpan)                 { o.last = s }
+func (o *observer) OnEnd(s sdktrace.ReadOnlySpan)                 { o.ended = append(o.ended, s) }
 func (*observer) Shutdown(context.Context) error                  { return nil }
 func (*observer) ForceFlush(context.Context) error                { return nil }
 
 // call runs observe on a new call and returns the span that it recorded.
 func (o *observer) call(observe func(*genaitrace.Call)) sdktrace.ReadOnlySpan {
+	o.ended = nil
 	_, call := o.tracer.StartCall(context.Background(), genaitrace.Request{Model: "m", Stream: true})
 	observe(call)
 	call.End()
-	return o.last
+	return o.ended[len(o.ended)-1]
 }
 
 func attributes(s sdktrace.ReadOnlySpan) map[attribute.Key]any {

@@ -80,14 +80,12 @@ func tgiHeaders(h http.Header) (t EngineTimes, u tokens) {
 	if header(h, "X-Inference-Time") == nil {
 		return t, u // its other headers have names that anybody may use
 	}
-	t = EngineTimes{
-		Queue:      duration(header(h, "X-Queue-Time"), milliseconds),
-		Validation: duration(header(h, "X-Validation-Time"), milliseconds),
-		Inference:  duration(header(h, "X-Inference-Time"), milliseconds),
-		PerToken:   duration(header(h, "X-Time-Per-Token"), milliseconds),
-		Total:      duration(header(h, "X-Total-Time"), milliseconds),
-		Source:     "tgi.headers",
-	}
+	t = timesFrom("tgi.headers")
+	t.Queue = duration(header(h, "X-Queue-Time"), milliseconds)
+	t.Validation = duration(header(h, "X-Validation-Time"), milliseconds)
+	t.Inference = duration(header(h, "X-Inference-Time"), milliseconds)
+	t.PerToken = duration(header(h, "X-Time-Per-Token"), milliseconds)
+	t.Total = duration(header(h, "X-Total-Time"), milliseconds)
 	u.input.read(header(h, "X-Prompt-Tokens"))
 	u.output.read(header(h, "X-Generated-Tokens"))
 	return t, u

@@ -6,22 +6,16 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // EngineTimes are durations of one request as the engine reports them, in the
-// answer or in a header. nil is unknown.
+// answer or in a header. nil is unknown. The phases become attributes of the
+// call's span and spans below it, and Source their genai.timing.source, such as
+// "vllm.metrics"; see [genaitrace.Call.RecordPhases]. The others stay here.
 type EngineTimes struct {
-	// Queue is the wait for the scheduler.
-	Queue *time.Duration
-	// Load is the time to bring the model into memory.
-	Load *time.Duration
-	// Tokenize is the work of the tokenizer.
-	Tokenize *time.Duration
-	// Prefill is the work on the prompt until the first token is computed.
-	Prefill *time.Duration
-	// Decode is the time from then to the last token.
-	Decode *time.Duration
+	genaitrace.PhaseTimes
 
 	// FirstToken is the server's own time to first token.
 	FirstToken *time.Duration
@@ -34,15 +28,25 @@ type EngineTimes struct {
 	// Processing is OpenAI's header of that name: the time until the answer
 	// began, for a stream.
 	Processing *time.Duration
-
-	// Source says where they stood, such as "vllm.metrics".
-	Source semconv.GenAITimingSourceAttr
 }
 
-func (t *EngineTimes) fields() [11]**time.Duration {
+// timesFrom has no duration yet.
+func timesFrom(source semconv.GenAITimingSourceAttr) EngineTimes {
+	return EngineTimes{PhaseTimes: genaitrace.PhaseTimes{Source: source}}
+}
+
+func (t *EngineTimes) fields() [12]**time.Duration {
 	return [...]**time.Duration{
-		&t.Queue, &t.Load, &t.Tokenize, &t.Prefill, &t.Decode,
+		&t.Queue, &t.Load, &t.Tokenize, &t.Schedule, &t.Prefill, &t.Decode,
 		&t.FirstToken, &t.Total, &t.Validation, &t.Inference, &t.PerToken, &t.Processing,
+	}
+}
+
+// record hands the phases to the call.
+func (t *EngineTimes) record(call *genaitrace.Call) {
+	p := t.PhaseTimes
+	if p.Source = ""; p != (genaitrace.PhaseTimes{}) {
+		call.RecordPhases(t.PhaseTimes)
 	}
 }
 
