@@ -14,7 +14,7 @@ func (anthropic) Read(a *Answer, e Event) {
 	case "message": // not streamed
 		readMessage(a, b)
 	case "content_block_start", "content_block_delta":
-		a.note(0)
+		a.known = true
 		members(b, func(key, value []byte) {
 			switch string(key) {
 			case "content_block":
@@ -24,9 +24,9 @@ func (anthropic) Read(a *Answer, e Event) {
 			}
 		})
 	case "content_block_stop":
-		a.note(0)
+		a.known = true
 	case "message_delta":
-		a.note(0)
+		a.known = true
 		if reason := text(valueIn(valueIn(b, "delta"), "stop_reason")); reason != "" {
 			a.SetFinish(0, reason)
 		}

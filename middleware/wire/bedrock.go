@@ -16,7 +16,7 @@ func (bedrock) Read(a *Answer, e Event) {
 	case len(e.Name) == 0:
 		readBedrockDocument(a, e.Data)
 	default:
-		a.note(0)
+		a.known = true
 		readConverse(a, e.Data)
 		if string(e.Name) == "metadata" {
 			a.Note(KindDone)
@@ -135,7 +135,7 @@ func readBedrockDocument(a *Answer, b []byte) {
 		switch string(key) {
 		// Nova wraps Converse's events.
 		case "messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata":
-			a.note(0)
+			a.known = true
 			readConverse(a, value)
 		case "outputs", "results", "generations": // Mistral, Titan, Cohere
 			elements(value, func(value []byte) { readInvokedOutput(a, value) })
@@ -155,7 +155,7 @@ func readInvokedOutput(a *Answer, b []byte) {
 	members(b, func(key, value []byte) {
 		switch string(key) {
 		case "outputText", "generation", "text": // Titan; Llama; Mistral and Cohere
-			a.note(0)
+			a.known = true
 			a.out(KindContent, value)
 		case "completionReason", "stop_reason", "finish_reason":
 			if reason := text(value); reason != "" {

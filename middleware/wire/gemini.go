@@ -15,13 +15,13 @@ func (gemini) Read(a *Answer, e Event) {
 		case "modelVersion":
 			a.setModel(value)
 		case "candidates":
-			a.note(0)
+			a.known = true
 			elements(value, func(value []byte) {
 				candidates = true
 				readCandidate(a, value)
 			})
 		case "promptFeedback":
-			a.note(0)
+			a.known = true
 			blocked = text(valueIn(value, "blockReason"))
 		case "usageMetadata":
 			readGeminiUsage(a, value)

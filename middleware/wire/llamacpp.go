@@ -16,7 +16,7 @@ func (llamaCPP) Read(a *Answer, e Event) {
 		case "content":
 			a.out(KindContent, value)
 		case "stop":
-			a.note(0)
+			a.known = true
 			stopped = string(value) == "true"
 		case "stop_type":
 			reason = text(value)

@@ -22,9 +22,9 @@ func (ollama) Read(a *Answer, e Event) {
 		case "thinking":
 			a.out(KindReasoning, value)
 		case "embeddings":
-			a.note(0)
+			a.known = true
 		case "done":
-			a.note(0)
+			a.known = true
 			done = string(value) == "true"
 		case "done_reason":
 			reason = text(value)

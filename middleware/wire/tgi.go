@@ -16,7 +16,7 @@ func (tgi) Read(a *Answer, e Event) {
 			a.vary(value)
 		case "token":
 			token = true
-			a.note(0)
+			a.known = true
 			readTGIToken(a, value)
 		case "generated_text":
 			a.known, whole = true, value

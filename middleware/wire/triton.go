@@ -16,7 +16,7 @@ func (triton) Read(a *Answer, e Event) {
 		case "outputs":
 			a.known = true
 		case "text_output":
-			a.note(0)
+			a.known = true
 			if value[0] != '[' {
 				a.out(KindContent, value)
 				break
