@@ -121,7 +121,7 @@ func checkWalk(t *testing.T, b []byte) {
 
 // Depth costs no stack, and no text makes the walk more than linear.
 func TestWalkingIsLinearWhateverTheText(t *testing.T) {
-	const size = 256 << 10
+	const size = 128 << 10
 	for name, text := range map[string]string{
 		"100,000 arrays":       `{"choices":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`,
 		"100,000 objects":      `{"choices":[` + strings.Repeat(`{"delta":`, 100_000) + `1` + strings.Repeat("}", 100_000) + `]}`,
