@@ -8,7 +8,8 @@
 //   - middleware/genaigrpc does the same for gRPC servers and clients;
 //   - genaitrace records what only the engine knows: queue, tokenizer, prefill,
 //     decode and each token;
-//   - propagation carries one trace over HTTP headers and gRPC metadata;
+//   - propagation carries one trace over HTTP, gRPC, WebSocket, Kafka and MCP;
+//   - sampling keeps slow, failed and strange traces whole and a share of the rest;
 //   - semconv, semconv/genaiconv and semconv/mcpconv hold the names, typed;
 //   - semconv/translate speaks older and other vocabularies;
 //   - middleware/wire reads streams for those who move them by other means;
