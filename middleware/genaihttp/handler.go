@@ -79,12 +79,12 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 	})
 	x := &exchange{}
 	r := outer.WithContext(context.WithValue(ctx, exchangeKey{}, x))
-	if call == nil && !h.duration.enabled(ctx) {
+	if call == nil && !h.duration.enabled(ctx) && !h.config.responds() {
 		defer handBack(outer, r)
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	rw := &writer{ResponseWriter: w, ctx: ctx, call: call, exchange: wire.Exchange{
+	rw := &writer{ResponseWriter: w, ctx: ctx, config: &h.config, call: call, exchange: wire.Exchange{
 		Path: outer.URL.Path, Request: outer.Header, Dialect: endpoint.Dialect,
 	}}
 	defer func() {
@@ -183,7 +183,8 @@ func finish(ctx context.Context, w *writer, panicked any) (status int, errType s
 	aborted := panicked == http.ErrAbortHandler //nolint:errorlint // net/http compares the same way
 	status = w.status
 	if status == 0 && !w.hijacked && panicked == nil && !w.gone() {
-		status = http.StatusOK // what net/http sends for a handler that wrote nothing
+		w.impliedHeader() // what net/http sends for a handler that wrote nothing
+		status = w.status
 	}
 	if status != 0 {
 		call.SetAttributes(otelsemconv.HTTPResponseStatusCode(status))

@@ -29,6 +29,7 @@ type config struct {
 	provider      genaiconv.ProviderNameAttr
 	endpoints     []wire.Endpoint
 	filter        func(*http.Request) bool
+	traceResponse bool
 }
 
 // An Option configures [NewHandler] and [NewTransport].

@@ -19,6 +19,7 @@ type writer struct {
 	http.ResponseWriter
 
 	ctx      context.Context //nolint:containedctx // the request's
+	config   *config
 	call     *genaitrace.Call
 	status   int // 0 until the header is out
 	exchange wire.Exchange
@@ -32,10 +33,28 @@ type writer struct {
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *writer) WriteHeader(status int) {
-	w.ResponseWriter.WriteHeader(status)
 	// Informational headers may precede the real one.
-	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+	final := status >= http.StatusOK || status == http.StatusSwitchingProtocols
+	if final {
+		w.respond()
+	}
+	w.ResponseWriter.WriteHeader(status)
+	if final {
 		w.headerWritten(status)
+	}
+}
+
+// impliedHeader is for the header that net/http sends with whatever a handler
+// writes first.
+func (w *writer) impliedHeader() {
+	w.respond()
+	w.headerWritten(http.StatusOK)
+}
+
+// respond is called before the header of the response is sent.
+func (w *writer) respond() {
+	if w.status == 0 && !w.hijacked {
+		w.config.respond(w.ctx, w.Header())
 	}
 }
 
@@ -51,7 +70,7 @@ func (w *writer) headerWritten(status int) {
 }
 
 func (w *writer) Write(p []byte) (int, error) {
-	w.headerWritten(http.StatusOK)
+	w.impliedHeader()
 	gone := w.gone()
 	n, err := w.ResponseWriter.Write(p)
 	w.written += int64(n)
@@ -77,7 +96,7 @@ func (w *writer) sent() {
 }
 
 func (w *writer) WriteString(s string) (int, error) {
-	if w.headerWritten(http.StatusOK); w.stream != nil {
+	if w.impliedHeader(); w.stream != nil {
 		return w.Write([]byte(s))
 	}
 	n, err := io.WriteString(w.ResponseWriter, s)
@@ -123,7 +142,7 @@ type flusher struct{ w *writer }
 func (f flusher) Flush() { _ = f.FlushError() }
 
 func (f flusher) FlushError() error {
-	f.w.headerWritten(http.StatusOK)
+	f.w.impliedHeader()
 	gone := f.w.gone()
 	err := http.NewResponseController(f.w.ResponseWriter).Flush()
 	if !gone && err == nil {
@@ -145,7 +164,7 @@ func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 type readerFrom struct{ w *writer }
 
 func (r readerFrom) ReadFrom(src io.Reader) (int64, error) {
-	if r.w.headerWritten(http.StatusOK); r.w.stream != nil {
+	if r.w.impliedHeader(); r.w.stream != nil {
 		return io.Copy(struct{ io.Writer }{r.w}, src)
 	}
 	n, err := r.w.ResponseWriter.(io.ReaderFrom).ReadFrom(src)
