@@ -196,13 +196,20 @@ func (out *outcomes) add(seg *segment) *outcome {
 
 // export gives the outcome spans of a kept segment.
 func (o *outcome) export(seg *segment, spans []sdktrace.ReadOnlySpan, bytes int) *batch {
-	o.batch = &batch{
-		spans: spans, bytes: bytes, r: seg.r, how: seg.kept, note: seg.note, lost: seg.lost, late: seg.late,
-		root: o.root, roots: o.roots,
-	}
-	o.first = !seg.begun
+	b := newBatch()
+	b.spans, b.bytes, b.r, b.how, b.note, b.lost, b.late = spans, bytes, seg.r, seg.kept, seg.note, seg.lost, seg.late
+	b.root, b.roots = o.root, o.roots
+	o.batch, o.first = b, !seg.begun
 	seg.begun = seg.begun || len(spans) > 0
-	return o.batch
+	return b
+}
+
+// exportOne is export for one span.
+func (o *outcome) exportOne(seg *segment, e *endedSpan) {
+	b := o.export(seg, nil, e.bytes)
+	b.one[0] = e.ReadOnlySpan
+	b.spans = b.one[:]
+	seg.begun = true
 }
 
 // finish does what remains after a step: it exports and measures. It takes locks
@@ -218,7 +225,12 @@ func (t *Tail) finish(out *outcomes) {
 }
 
 func (t *Tail) finishOne(o *outcome) {
-	if o.batch != nil && len(o.batch.spans) > 0 && !t.queue.push(o.batch) {
+	switch b := o.batch; {
+	case b == nil:
+	case len(b.spans) == 0:
+		b.free()
+	case !t.queue.push(b):
+		b.free()
 		o.kept = false
 		t.lose(o)
 	}

@@ -177,7 +177,7 @@ func (t *Tail) end(s *shard, seg *segment, e *endedSpan, out *outcomes) {
 	case kept:
 		taken := t.take(s, seg, e, root)
 		if o := out.add(seg); taken {
-			o.export(seg, []sdktrace.ReadOnlySpan{e.ReadOnlySpan}, e.bytes)
+			o.exportOne(seg, e)
 		}
 	case dropped:
 		s.counts.droppedSpans++
@@ -239,7 +239,7 @@ func (t *Tail) endAlone(s *shard, e *endedSpan, out *outcomes) {
 	}
 	s.counts.lateKept++
 	alone.late = !cached
-	o.export(&alone, []sdktrace.ReadOnlySpan{e.ReadOnlySpan}, e.bytes)
+	o.exportOne(&alone, e)
 }
 
 // take counts a span of a trace that is not dropped, and reports whether there is room

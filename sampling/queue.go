@@ -26,6 +26,18 @@ type batch struct {
 
 	root  sdktrace.ReadOnlySpan   // the local root among them, nil where there is none
 	roots []sdktrace.ReadOnlySpan // further ones
+	one   [1]sdktrace.ReadOnlySpan
+}
+
+// batches that were exported, for use again.
+var batches = sync.Pool{New: func() any { return new(batch) }}
+
+func newBatch() *batch { return batches.Get().(*batch) }
+
+// free gives b back.
+func (b *batch) free() {
+	*b = batch{}
+	batches.Put(b)
 }
 
 // The queue holds batches until the exporter has taken them. A batch is queued whole or
@@ -167,6 +179,7 @@ func (q *queue) export(ctx context.Context) error {
 			ready, size = append(ready, span), size+average
 		}
 		whole += b.bytes
+		b.free()
 		taken[i] = nil
 	}
 	send()
