@@ -82,16 +82,20 @@ type Call struct {
 // that it is complete: clients close at once, and the cancelled context would
 // make the call look abandoned.
 //
-// Metrics: gen_ai.client.inference.duration (of embeddings
-// gen_ai.client.embeddings.duration, of what is no inference
-// gen_ai.client.operation.duration); for streams also .time_to_first_chunk and
-// .time_per_output_chunk, and the house histogram genai.time_to_first_token; of an
-// inference the token counters gen_ai.client.inference.usage.*, whose modality is
-// unknown, and the histograms .operation.input_tokens and .output_tokens, unless an
-// outer call of the trace counts the same tokens. genai.active_calls goes up here and
-// down at the end; all others are recorded in one pass at the end, also where the
-// span is not sampled. time_per_output_chunk is one SDK record a chunk, the largest
-// part of what a stream costs; where a view drops it, it costs nothing.
+// Metrics:
+//   - gen_ai.client.inference.duration; of embeddings gen_ai.client.embeddings.duration,
+//     of what is no inference gen_ai.client.operation.duration
+//   - of streams also .time_to_first_chunk and .time_per_output_chunk, and the house
+//     histogram genai.time_to_first_token
+//   - of an inference the token counters gen_ai.client.inference.usage.*, whose
+//     modality is unknown, and the histograms .operation.input_tokens and
+//     .output_tokens; of embeddings gen_ai.client.embeddings.operation.input_tokens.
+//     Where an outer call of the trace counts the same tokens, none of them
+//   - genai.active_calls, up here and down at the end
+//
+// All others are recorded in one pass at the end, also where the span is not sampled.
+// time_per_output_chunk is one SDK record a chunk, the largest part of what a stream
+// costs; where a view drops it, it costs nothing.
 func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *Call) {
 	if t == nil || t.metrics == nil {
 		return ctx, nil

@@ -33,8 +33,12 @@ func (c *Call) record(stats *clockStats, how outcome, errType string, duration i
 	}
 	kind := callKinds[string(c.req.Operation)]
 	m.ofKind(kind).Record(ctx, seconds(duration), with.outcome.record...)
-	if kind == inferenceCall && !c.inner {
+	switch {
+	case c.inner: // the outer call counts them
+	case kind == inferenceCall:
 		m.recordUsage(ctx, with, &c.usage)
+	case kind == embeddingsCall && c.usage.input.known:
+		m.recordEmbedded(ctx, with, c.usage.input.n)
 	}
 }
 
@@ -112,6 +116,15 @@ func (m *clientMetrics) ofKind(kind callKind) metric.Float64Histogram {
 	default:
 		return m.duration
 	}
+}
+
+// recordEmbedded writes the tokens of an embeddings call, which generates none.
+func (m *clientMetrics) recordEmbedded(ctx context.Context, with *sets, n int) {
+	if m.legacyTokens != nil {
+		m.legacyTokens.Record(ctx, int64(n), with.input.record...)
+		return
+	}
+	m.embeddingTokens.Record(ctx, int64(n), with.plain.record...)
 }
 
 // recordUsage writes the tokens of a model call. The conventions ask for a 0 where no

@@ -43,6 +43,7 @@ type clientMetrics struct {
 
 	// By direction; nil in Legacy, which has legacyTokens instead.
 	inputTokens, outputTokens          metric.Int64Histogram
+	embeddingTokens                    metric.Int64Histogram
 	input, output                      metric.Int64Counter
 	cacheRead, cacheWrite, ofReasoning metric.Int64Counter
 	legacyTokens                       metric.Int64Histogram
@@ -86,6 +87,7 @@ func newMetrics(m metric.Meter, words semconv.Vocabulary, chosen [extraKinds]boo
 	c.perChunk = instrument(genaiconv.NewClientInferenceTimePerOutputChunk(m))
 	c.inputTokens = instrument(genaiconv.NewClientInferenceOperationInputTokens(m))
 	c.outputTokens = instrument(genaiconv.NewClientInferenceOperationOutputTokens(m))
+	c.embeddingTokens = instrument(genaiconv.NewClientEmbeddingsOperationInputTokens(m))
 	c.input = instrument(genaiconv.NewClientInferenceUsageInputTokens(m))
 	c.output = instrument(genaiconv.NewClientInferenceUsageOutputTokens(m))
 	c.cacheRead = instrument(genaiconv.NewClientInferenceUsageCacheReadInputTokens(m))
@@ -122,7 +124,7 @@ func (c *clientMetrics) tokensEnabled(ctx context.Context) bool {
 		return c.legacyTokens.Enabled(ctx)
 	}
 	return c.input.Enabled(ctx) || c.output.Enabled(ctx) || c.inputTokens.Enabled(ctx) || c.outputTokens.Enabled(ctx) ||
-		c.cacheRead.Enabled(ctx) || c.cacheWrite.Enabled(ctx) || c.ofReasoning.Enabled(ctx)
+		c.cacheRead.Enabled(ctx) || c.cacheWrite.Enabled(ctx) || c.ofReasoning.Enabled(ctx) || c.embeddingTokens.Enabled(ctx)
 }
 
 func (m *metrics) gatewayEnabled(ctx context.Context) bool {

@@ -156,9 +156,6 @@ func TestTheTokensOfACall(t *testing.T) {
 			lengths:  map[string]int64{"input": 19, "output": 0},
 		},
 		"an outer call counts them": {usage: fullUsage(), inner: true},
-		"embeddings are no inference": {
-			request: genaitrace.Request{Operation: genaiconv.OperationNameEmbeddings}, usage: fullUsage(),
-		},
 		"fetching an answer generates none": {
 			request: genaitrace.Request{Operation: genaiconv.OperationNameFetchResponse}, usage: fullUsage(),
 		},
@@ -201,6 +198,56 @@ func TestTheTokensOfACall(t *testing.T) {
 			}
 			assert.Equal(t, tt.counters, counters)
 			assert.Equal(t, tt.lengths, lengths)
+		})
+	}
+}
+
+// What came in is the only length that embeddings have.
+func TestTheTokensOfEmbeddings(t *testing.T) {
+	for name, tt := range map[string]struct {
+		words semconv.Vocabulary
+		inner bool
+		usage genaitrace.Usage
+		want  string // the metric that holds them, if any
+	}{
+		"known":                        {usage: genaitrace.Usage{InputTokens: new(17)}, want: genaiconv.ClientEmbeddingsOperationInputTokensName},
+		"unknown":                      {},
+		"an outer call counts them":    {usage: genaitrace.Usage{InputTokens: new(17)}, inner: true},
+		"in the words of older boards": {words: semconv.Legacy, usage: genaitrace.Usage{InputTokens: new(17)}, want: genaiconv.ClientTokenUsageName},
+		"unknown to older boards":      {words: semconv.Legacy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := recordWith(t, []genaitrace.Option{genaitrace.WithVocabulary(tt.words)})
+			ctx := t.Context()
+			if tt.inner {
+				outer, caller := r.startForeign(ctx, "caller")
+				defer caller.End()
+				ctx = propagation.ContextWithCallerMark(outer)
+			}
+			_, call := r.StartCall(ctx, genaitrace.Request{Operation: genaiconv.OperationNameEmbeddings, Provider: "vllm", Model: "bge-m3"})
+			call.SetUsage(tt.usage)
+			call.Fail(typedError("overloaded"))
+
+			lengths := map[string]metricdata.HistogramDataPoint[int64]{}
+			for name, m := range r.allMetrics() {
+				assert.NotContains(t, name, "gen_ai.client.inference")
+				if data, ok := m.Data.(metricdata.Histogram[int64]); ok {
+					require.Len(t, data.DataPoints, 1, name)
+					lengths[name] = data.DataPoints[0]
+				}
+			}
+			if tt.want == "" {
+				assert.Empty(t, lengths)
+				return
+			}
+			require.Len(t, lengths, 1)
+			point := lengths[tt.want]
+			assert.Equal(t, int64(17), point.Sum)
+			want := map[string]any{"gen_ai.operation.name": "embeddings", "gen_ai.provider.name": "vllm", "gen_ai.request.model": "bge-m3"}
+			if tt.words == semconv.Legacy {
+				want["gen_ai.system"], want["gen_ai.token.type"] = "vllm", "input"
+			}
+			assert.Equal(t, want, dims(point.Attributes), "no error.type")
 		})
 	}
 }

@@ -41,9 +41,7 @@
 //     gen_ai.execute_tool.exception; level and attributes of the event
 //     gen_ai.evaluation.result; exception events of other operations are left
 //     out, as none was seen
-//   - the bucket boundaries of gen_ai.client.embeddings.duration and
-//     gen_ai.retrieval.duration; a metric for the input tokens of embeddings is
-//     left out
+//   - the bucket boundaries of gen_ai.retrieval.duration
 //
 // Comments say "not seen" where this applies, and the look-up tables of package
 // semconv have it in Unseen.

@@ -17,6 +17,7 @@ const (
 	ClientOperationDurationName                   = "gen_ai.client.operation.duration"
 	ClientInferenceDurationName                   = "gen_ai.client.inference.duration"
 	ClientEmbeddingsDurationName                  = "gen_ai.client.embeddings.duration"
+	ClientEmbeddingsOperationInputTokensName      = "gen_ai.client.embeddings.operation.input_tokens"
 	ClientInferenceTimeToFirstChunkName           = "gen_ai.client.inference.time_to_first_chunk"
 	ClientInferenceTimePerOutputChunkName         = "gen_ai.client.inference.time_per_output_chunk"
 	ServerRequestDurationName                     = "gen_ai.server.request.duration"
@@ -285,8 +286,6 @@ func ClientEmbeddingsDurationBuckets() []float64 {
 // gen_ai.provider.name. Under a condition: error.type, gen_ai.request.model,
 // server.port. Recommended: gen_ai.response.model, server.address.
 //
-// Not seen in the release, and taken from the text before it: buckets.
-//
 // The zero value records nothing.
 type ClientEmbeddingsDuration struct {
 	metric.Float64Histogram
@@ -366,6 +365,99 @@ func (ClientEmbeddingsDuration) AttrResponseModel(value string) attribute.KeyVal
 // AttrServerAddress returns server.address, an optional attribute: host
 // name, address or socket path of the server.
 func (ClientEmbeddingsDuration) AttrServerAddress(value string) attribute.KeyValue {
+	return attribute.Key("server.address").String(value)
+}
+
+// ClientEmbeddingsOperationInputTokensBuckets returns the bucket boundaries
+// of gen_ai.client.embeddings.operation.input_tokens. The slice is the
+// caller's own.
+func ClientEmbeddingsOperationInputTokensBuckets() []float64 {
+	return []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
+}
+
+// ClientEmbeddingsOperationInputTokens is the instrument
+// gen_ai.client.embeddings.operation.input_tokens: tokens of the input of
+// one embeddings call; where the provider tells used tokens from billed
+// ones, the billed ones.
+//
+// Unit: {token}. Stability: development. Required: gen_ai.operation.name,
+// gen_ai.provider.name. Under a condition: gen_ai.request.model,
+// server.port. Recommended: gen_ai.response.model, server.address.
+//
+// The zero value records nothing.
+type ClientEmbeddingsOperationInputTokens struct {
+	metric.Int64Histogram
+}
+
+// NewClientEmbeddingsOperationInputTokens makes the instrument. Options in
+// opts override the registry's. With a nil meter the instrument records
+// nothing.
+func NewClientEmbeddingsOperationInputTokens(m metric.Meter, opts ...metric.Int64HistogramOption) (ClientEmbeddingsOperationInputTokens, error) {
+	if m == nil {
+		return ClientEmbeddingsOperationInputTokens{noop.Int64Histogram{}}, nil
+	}
+	inst, err := m.Int64Histogram(ClientEmbeddingsOperationInputTokensName, append([]metric.Int64HistogramOption{
+		metric.WithDescription("tokens of the input of one embeddings call; where the provider tells used tokens from billed ones, the billed ones"),
+		metric.WithUnit("{token}"),
+		metric.WithExplicitBucketBoundaries(ClientEmbeddingsOperationInputTokensBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Histogram{}
+	}
+	return ClientEmbeddingsOperationInputTokens{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m ClientEmbeddingsOperationInputTokens) Inst() metric.Int64Histogram {
+	return m.Int64Histogram
+}
+
+// Name returns "gen_ai.client.embeddings.operation.input_tokens".
+func (ClientEmbeddingsOperationInputTokens) Name() string {
+	return ClientEmbeddingsOperationInputTokensName
+}
+
+// Unit returns "{token}".
+func (ClientEmbeddingsOperationInputTokens) Unit() string {
+	return "{token}"
+}
+
+// Description returns what the instrument measures.
+func (ClientEmbeddingsOperationInputTokens) Description() string {
+	return "tokens of the input of one embeddings call; where the provider tells used tokens from billed ones, the billed ones"
+}
+
+// Record records value with the required attributes and attrs.
+func (m ClientEmbeddingsOperationInputTokens) Record(ctx context.Context, value int64, operationName OperationNameAttr, providerName ProviderNameAttr, attrs ...attribute.KeyValue) {
+	measure.Record[int64](ctx, m.Int64Histogram, value, attrs, OperationName(operationName), ProviderName(providerName))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m ClientEmbeddingsOperationInputTokens) RecordSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.RecordSet[int64](ctx, m.Int64Histogram, value, set)
+}
+
+// AttrRequestModel returns gen_ai.request.model, wanted where it is known:
+// model that the request asks for.
+func (ClientEmbeddingsOperationInputTokens) AttrRequestModel(value string) attribute.KeyValue {
+	return RequestModel(value)
+}
+
+// AttrServerPort returns server.port, wanted where server.address is set:
+// port of the server.
+func (ClientEmbeddingsOperationInputTokens) AttrServerPort(value int) attribute.KeyValue {
+	return attribute.Key("server.port").Int(value)
+}
+
+// AttrResponseModel returns gen_ai.response.model, an optional attribute:
+// model that answered, as the server names it.
+func (ClientEmbeddingsOperationInputTokens) AttrResponseModel(value string) attribute.KeyValue {
+	return ResponseModel(value)
+}
+
+// AttrServerAddress returns server.address, an optional attribute: host
+// name, address or socket path of the server.
+func (ClientEmbeddingsOperationInputTokens) AttrServerAddress(value string) attribute.KeyValue {
 	return attribute.Key("server.address").String(value)
 }
 

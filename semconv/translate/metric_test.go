@@ -60,6 +60,7 @@ const (
 	legT  = "gen_ai.client.token.usage"
 	newD  = "gen_ai.client.inference.duration"
 	newE  = "gen_ai.client.embeddings.duration"
+	newEm = "gen_ai.client.embeddings.operation.input_tokens"
 	newIn = "gen_ai.client.inference.operation.input_tokens"
 	newOu = "gen_ai.client.inference.operation.output_tokens"
 	cntIn = "gen_ai.client.inference.usage.input_tokens"
@@ -100,25 +101,27 @@ func TestMetrics(t *testing.T) {
 		{
 			name: "the type of a token becomes part of the name, its sum a counter", from: translate.Semconv141, to: translate.Standard,
 			in: metrics{{Name: legT, Unit: "{token}", Data: tokenHistogram(
-				tokens(100, op, "chat", typ, "input"), tokens(70, op, "chat", typ, "output"), tokens(80, op, "embeddings", typ, "input"))}},
+				tokens(100, op, "chat", typ, "input"), tokens(70, op, "chat", typ, "output"), tokens(80, op, "embeddings", typ, "input"), tokens(5, op, "retrieval", typ, "input"))}},
 			want: metrics{
+				{Name: newEm, Unit: "{token}", Data: tokenHistogram(tokens(80, op, "embeddings"))},
 				{Name: newIn, Unit: "{token}", Data: tokenHistogram(tokens(100, op, "chat"))},
 				{Name: newOu, Unit: "{token}", Data: tokenHistogram(tokens(70, op, "chat"))},
 				{Name: cntIn, Unit: "{token}", Data: counter(100, op, "chat", mod, "unknown")},
 				{Name: cntOu, Unit: "{token}", Data: counter(70, op, "chat", mod, "unknown")},
-				{Name: legT, Unit: "{token}", Data: tokenHistogram(tokens(80, op, "embeddings", typ, "input"))},
+				{Name: legT, Unit: "{token}", Data: tokenHistogram(tokens(5, op, "retrieval", typ, "input"))},
 			},
 			wantFound: findings{{legT, translate.NoTarget, 1}, {typ, translate.NoTarget, 1}},
 		},
 		{
 			name: "and the other way round; a counter makes no histogram", from: translate.Standard, to: translate.Semconv141,
 			in: metrics{
+				{Name: newEm, Unit: "{token}", Data: tokenHistogram(tokens(80, op, "embeddings"))},
 				{Name: newIn, Unit: "{token}", Data: tokenHistogram(tokens(100, op, "chat"))},
 				{Name: newOu, Unit: "{token}", Data: tokenHistogram(tokens(70, op, "chat"))},
 				{Name: cntIn, Unit: "{token}", Data: counter(100, op, "chat")},
 			},
 			want: metrics{
-				{Name: legT, Unit: "{token}", Data: tokenHistogram(tokens(100, op, "chat", typ, "input"), tokens(70, op, "chat", typ, "output"))},
+				{Name: legT, Unit: "{token}", Data: tokenHistogram(tokens(80, op, "embeddings", typ, "input"), tokens(100, op, "chat", typ, "input"), tokens(70, op, "chat", typ, "output"))},
 				{Name: cntIn, Unit: "{token}", Data: counter(100, op, "chat")},
 			},
 			wantFound: findings{{cntIn, translate.NoTarget, 1}},
