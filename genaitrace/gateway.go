@@ -45,14 +45,25 @@ func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.
 	attrs = append(attrs, req.Attributes...)
 	options, began := startOptions(trace.SpanKindServer, attrs, req.Arrived, arrived, now)
 	ctx, span := t.tracer.Start(ctx, bound.String(req.Name, maxName), append(options, req.Options...)...)
-	ctx = ContextWithArrival(ctx, arrived)
+	note := &arrivalNote{at: arrived}
+	ctx = context.WithValue(ctx, arrivalKey, note)
 	if !span.IsRecording() && !t.metrics.gatewayEnabled(ctx) {
 		return ctx, nil
 	}
 	c := &Call{t: t, ctx: ctx, span: span, req: r, gateway: true, base: now, after: now.Sub(arrived), began: began}
 	c.clock.start(c.base, c.after, t.stalls)
 	c.underWay = t.metrics.enter(ctx, gatewaySide, &r)
+	note.gateway = c
 	return ctx, c
+}
+
+// gatewayOf returns the gateway that the request of ctx came through in this process,
+// or nil.
+func gatewayOf(ctx context.Context) *Call {
+	if note, ok := ctx.Value(arrivalKey).(*arrivalNote); ok {
+		return note.gateway
+	}
+	return nil
 }
 
 var (
@@ -91,10 +102,45 @@ func (t *Tracer) StartAuth(ctx context.Context) (context.Context, *Operation) {
 }
 
 // StartRateLimit starts the wait for a rate limit (gateway.ratelimit). Its length
-// is genai.ratelimit.wait_ms, which is no part of llm.queue_wait_ms. End it with
+// is genai.ratelimit.wait_ms, which is no part of llm.queue_wait_ms; the span of the
+// gateway that ctx belongs to gets the sum of its waits. End it with
 // [Operation.Fail] where the limit turns the request away.
 func (t *Tracer) StartRateLimit(ctx context.Context) (context.Context, *Operation) {
-	return t.startOperation(ctx, &rateLimitOperation)
+	gateway := gatewayOf(ctx)
+	ctx, o := t.startOperation(ctx, &rateLimitOperation)
+	if o != nil && gateway != nil {
+		gateway.mu.Lock()
+		defer gateway.mu.Unlock()
+		gateway.limits.open++
+		o.gateway = gateway
+	}
+	return ctx, o
+}
+
+// rateLimits are the waits of one request for rate limits.
+type rateLimits struct {
+	open  int // that have not ended
+	ended int
+	wrong bool // the end of one is not known
+	total int64
+}
+
+// waited notes that a wait has ended.
+func (c *Call) waited(ns int64, sane bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limits.open--
+	c.limits.ended++
+	c.limits.total += ns
+	c.limits.wrong = c.limits.wrong || !sane
+}
+
+// appendTo appends their sum, where all of it is known.
+func (l *rateLimits) appendTo(attrs []attribute.KeyValue) []attribute.KeyValue {
+	if l.ended == 0 || l.open > 0 || l.wrong {
+		return attrs
+	}
+	return append(attrs, semconv.GenAIRateLimitWaitMs(ms(l.total)))
 }
 
 // A Route is the choice of a backend.

@@ -24,6 +24,8 @@ type Operation struct {
 	kind *operationKind
 	base time.Time // of the start
 
+	gateway *Call // that the wait for a rate limit is told to, if any
+
 	mu    sync.Mutex
 	ended bool
 	facts []attribute.KeyValue // written at the end, in one call
@@ -134,6 +136,9 @@ func (o *Operation) end(err error, flag endFlag, at time.Time) {
 	took, at, sane := endTime(at, 0, o.base, 0)
 	if !sane {
 		o.t.metrics.fault(o.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	}
+	if o.gateway != nil {
+		o.gateway.waited(took, sane)
 	}
 	if o.kind.duration != "" && sane {
 		attrs = append(attrs, o.kind.duration.Float64(ms(took)))

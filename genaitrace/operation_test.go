@@ -93,6 +93,64 @@ func TestTheWaitForARateLimitIsTheLengthOfItsSpan(t *testing.T) {
 	})
 }
 
+// A gateway that is asked why it was slow answers by itself.
+func TestTheGatewayTellsHowLongItHeldARequestBack(t *testing.T) {
+	wait := func(r *recording, ctx context.Context, d time.Duration) {
+		_, limit := r.StartRateLimit(ctx)
+		time.Sleep(d)
+		limit.End()
+	}
+	for name, tt := range map[string]struct {
+		work func(r *recording, ctx context.Context)
+		want int64 // nanoseconds; -1 for none
+	}{
+		"no limit": {func(*recording, context.Context) {}, -1},
+		"one":      {func(r *recording, ctx context.Context) { wait(r, ctx, 20*time.Millisecond) }, 20e6},
+		"no wait":  {func(r *recording, ctx context.Context) { wait(r, ctx, 0) }, 0},
+		"two": {func(r *recording, ctx context.Context) {
+			wait(r, ctx, 20*time.Millisecond)
+			ctx, auth := r.StartAuth(ctx)
+			wait(r, ctx, time.Nanosecond)
+			auth.End()
+		}, 20e6 + 1},
+		"turned away": {func(r *recording, ctx context.Context) {
+			_, limit := r.StartRateLimit(ctx)
+			time.Sleep(time.Millisecond)
+			limit.Fail(typedError("rate_limited"))
+			limit.Fail(typedError("rate_limited"))
+		}, 1e6},
+		"one that has not ended": {func(r *recording, ctx context.Context) {
+			wait(r, ctx, time.Millisecond)
+			_, limit := r.StartRateLimit(ctx)
+			time.AfterFunc(time.Second, limit.End)
+		}, -1},
+		"one whose end cannot be true": {func(r *recording, ctx context.Context) {
+			wait(r, ctx, time.Millisecond)
+			_, limit := r.StartRateLimit(ctx)
+			limit.EndAt(time.Now().Add(-time.Second))
+		}, -1},
+		"of a service behind it": {func(r *recording, ctx context.Context) {
+			wait(r, genaitrace.ContextWithArrival(ctx, time.Now()), time.Millisecond)
+		}, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				handled(t)
+				r := record(t)
+				ctx, gateway := r.StartGateway(t.Context(), genaitrace.GatewayRequest{Name: "POST /v1/chat/completions"})
+				tt.work(r, ctx)
+				gateway.End()
+				wait(r, ctx, time.Minute) // too late
+				s := r.span("POST /v1/chat/completions")
+				require.Equal(t, tt.want >= 0, s.has(semconv.GenAIRateLimitWaitMsKey))
+				if tt.want >= 0 {
+					assert.Equal(t, tt.want, s.nanos(semconv.GenAIRateLimitWaitMsKey))
+				}
+			})
+		})
+	}
+}
+
 func TestAnOperationEndsWhenItIsTold(t *testing.T) {
 	for name, tt := range map[string]struct {
 		at    func(begin time.Time) time.Time

@@ -82,12 +82,12 @@ const (
 // with what records it.
 var pairings = map[string]pairing{
 	semconv.SpanGatewayRequest: {by: "Tracer.StartGateway", name: "POST /v1/chat/completions", run: func(ctx context.Context, r *recording, err error) {
-		_, gateway := r.StartGateway(ctx, genaitrace.GatewayRequest{Name: "POST /v1/chat/completions"})
+		ctx, gateway := r.StartGateway(ctx, genaitrace.GatewayRequest{Name: "POST /v1/chat/completions"})
+		_, wait := r.StartRateLimit(ctx)
+		wait.End()
 		gateway.Chunk(genaitrace.Visible)
 		finish(gateway, err)
-	}, facts: []genaitrace.Fact{genaitrace.RequestID("req-1")}, without: map[string][]attribute.Key{
-		ofOther: {semconv.GenAIRateLimitWaitMsKey},
-	}},
+	}, facts: []genaitrace.Fact{genaitrace.RequestID("req-1")}},
 	semconv.SpanAuthValidateToken: {by: "Tracer.StartAuth", name: "auth.validate_token", run: func(ctx context.Context, r *recording, err error) {
 		_, auth := r.StartAuth(ctx)
 		finish(auth, err)

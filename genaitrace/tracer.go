@@ -129,8 +129,9 @@ func ContextWithArrival(ctx context.Context, at time.Time) context.Context {
 }
 
 type arrivalNote struct {
-	at    time.Time
-	taken atomic.Bool // by the first inference
+	at      time.Time
+	taken   atomic.Bool // by the first inference
+	gateway *Call       // that noted it, if one did
 }
 
 // ArrivalFromContext returns what [ContextWithArrival] noted.
