@@ -74,6 +74,7 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 		{"sampling", [][]string{otelAPI, otelSDK}, []string{"internal/bound"}},
 		{"capture", [][]string{otelAPI, otelSDK}, []string{"semconv"}},
 		{"capture/waterfall", nil, nil},
+		{"capture/view", [][]string{otelAPI, otelSDK, grpcMetadata}, []string{"capture", "genaitrace", "internal/bound", "internal/deadline", "propagation", "semconv"}},
 		{"contract", [][]string{otelAPI, otelSDK, yamlLibrary}, []string{"capture", "semconv"}},
 		{"contract/mutate", [][]string{otelAPI, otelSDK, yamlLibrary}, []string{"capture", "contract", "semconv"}},
 		{"contract/contracttest", [][]string{otelAPI, otelSDK, yamlLibrary}, []string{"capture", "contract", "semconv"}},

@@ -16,10 +16,11 @@
 //   - contract/contracttest holds a service to an observability contract in go
 //     test; contract and contract/mutate are what it is made of;
 //   - capture collects what the SDK records, for such tests and for questions;
-//   - capture/waterfall draws a trace in the terminal.
+//   - capture/waterfall draws a trace in the terminal or as a page, capture/view
+//     makes a capture ready for it.
 //
 // The command cmd/genaitrace checks captures and whole test runs against a
-// contract in CI; docs/contract.md describes both.
+// contract in CI, and draws them; docs/contract.md describes contracts.
 //
 // The README shows a trace; ARCHITECTURE.md defines every time and name.
 package otelgenai

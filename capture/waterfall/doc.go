@@ -1,9 +1,13 @@
-// Package waterfall draws a trace in a terminal: the tree of its spans, a bar
+// Package waterfall draws a trace, in a terminal or as a page: the tree of its spans, a bar
 // for each span, and below it the facts that a reader of a model call asks for
 // first, which are the time to first token, the speed of the tokens and where
 // the time to first token went.
 //
 //	err := waterfall.Render(os.Stdout, spans, waterfall.Options{})
+//
+// RenderPage draws the same as a page for a browser, with the attributes and events
+// of each span and the times of its tokens. Package view makes spans of a capture
+// ready for both.
 //
 // It works for any trace. The facts are read from the attributes that genaitrace
 // and the middleware write (llm.ttft_ms, genai.ttft.*_ms, genai.last_token_ms and

@@ -14,16 +14,7 @@ const maxMeasured = 12
 // each span that measured a time to first token and for each model call that
 // counted its tokens, and where the time to first token went.
 func (p *printer) facts(rows []row) {
-	var measured []row
-	for _, r := range rows {
-		if r.span == nil {
-			continue
-		}
-		_, timed := r.span.number(keyTTFT...)
-		if timed || r.span.role() == roleInference && strings.Join(facts(r.span), "") != "" {
-			measured = append(measured, r)
-		}
-	}
+	measured := measuredRows(rows)
 	if len(measured) == 0 {
 		return
 	}
@@ -39,13 +30,30 @@ func (p *printer) facts(rows []row) {
 	}
 }
 
+// measuredRows are the rows of spans that measured something.
+func measuredRows(rows []row) []row {
+	var measured []row
+	for _, r := range rows {
+		if r.span == nil {
+			continue
+		}
+		_, timed := r.span.number(keyTTFT...)
+		if timed || r.span.role() == roleInference && strings.Join(facts(r.span), "") != "" {
+			measured = append(measured, r)
+		}
+	}
+	return measured
+}
+
+// factColumns are those of the table; the first two are text.
+var factColumns = []string{"seen by", "", "TTFT", "per token", "tokens/s", "in", "cached", "out"}
+
 // table has a column for every fact that at least one span knows. It shortens
 // names to keep to the width, but never a number.
 func (p *printer) table(measured []row) {
-	lines := [][]string{{"seen by", "", "TTFT", "per token", "tokens/s", "in", "cached", "out"}}
+	lines := [][]string{factColumns}
 	for _, r := range measured {
-		line := append([]string{p.escape(observer(r.span)), r.label}, facts(r.span)...)
-		lines = append(lines, line)
+		lines = append(lines, factLine(r, p.glyphs))
 	}
 	const name, minName = 1, 10
 	widths := make([]int, len(lines[0]))
@@ -76,6 +84,10 @@ func (p *printer) table(measured []row) {
 		}
 		p.line(parts...)
 	}
+}
+
+func factLine(r row, g *glyphs) []string {
+	return append([]string{g.escape(observer(r.span)), r.label}, facts(r.span)...)
 }
 
 // observer says who measured: a call to a model has two ends, the span of the

@@ -32,15 +32,17 @@ type Options struct {
 	MaxSiblings int
 }
 
-// Render writes the spans as a waterfall, one after the other where they belong
-// to several traces. Without spans it writes one line that says so. The error is
+// Render writes the spans as a waterfall, one after the other, by their start, where
+// they belong to several traces. Without spans it writes one line that says so. The error is
 // that of w.
 func Render(w io.Writer, spans []Span, opts Options) error {
 	p := newPrinter(w, opts)
 	if len(spans) == 0 {
 		p.printf("no spans\n")
 	}
-	for i, trace := range traces(spans) {
+	all := traces(spans)
+	slices.SortStableFunc(all, func(a, b []*Span) int { return earliest(a).Compare(earliest(b)) })
+	for i, trace := range all {
 		if i > 0 {
 			p.printf("\n")
 		}

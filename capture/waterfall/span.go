@@ -25,6 +25,9 @@ type Span struct {
 	Error string
 
 	Events []Event
+	// Timeline is when its tokens came, or at a caller its chunks; nil where that is
+	// not known. The page draws it.
+	Timeline *Timeline
 	// Attributes holds the span's attributes. Numbers may have any Go integer or
 	// float type.
 	Attributes map[string]any
@@ -34,6 +37,19 @@ type Span struct {
 type Event struct {
 	Name string
 	Time time.Time
+}
+
+// Timeline holds the times of a stream, as genaitrace.DecodeTimeline reads them from
+// a span.
+type Timeline struct {
+	// Unit is what came: tokens or chunks.
+	Unit string
+	// First is when the first one came.
+	First time.Time
+	// Gaps holds the times from one to the next, or where Stride is above 1 from one
+	// group of that many to the next.
+	Gaps   []time.Duration
+	Stride int
 }
 
 // firstToken is the event that the bar of a span marks.
@@ -60,10 +76,12 @@ var (
 // request meets them.
 var ttftParts = []struct{ name, key string }{
 	{"queue", "genai.ttft.queue_ms"},
+	{"load", "genai.ttft.load_ms"},
 	{"tokenize", "genai.ttft.tokenize_ms"},
 	{"schedule", "genai.ttft.schedule_ms"},
 	{"prefill", "genai.ttft.prefill_ms"},
 	{"emit", "genai.ttft.emit_ms"},
+	{"preempted", "genai.ttft.preempted_ms"},
 	{"unattributed", "genai.ttft.unattributed_ms"},
 }
 

@@ -15,11 +15,12 @@ const maxIndent = 8
 // row is one line of the tree: a span, or the number of siblings left out.
 type row struct {
 	span   *Span // nil for the number
+	depth  int
 	indent string
 	label  string
 }
 
-// traces splits spans by trace, the trace that started first coming first.
+// traces splits spans by trace, in the order of their first spans.
 func traces(spans []Span) [][]*Span {
 	index := make(map[string]int)
 	var out [][]*Span
@@ -33,9 +34,6 @@ func traces(spans []Span) [][]*Span {
 		}
 		out[n] = append(out[n], &spans[i])
 	}
-	slices.SortStableFunc(out, func(a, b []*Span) int {
-		return earliest(a).Compare(earliest(b))
-	})
 	return out
 }
 
@@ -151,7 +149,7 @@ func (t *tree) rows(limit int, g *glyphs) []row {
 		for i, n := range shown {
 			branch, below := g.branch(depth, i == len(siblings)-1)
 			label := g.escape(t.spans[n].Name) + t.note[n]
-			out = append(out, row{span: t.spans[n], indent: indent + branch, label: label})
+			out = append(out, row{span: t.spans[n], depth: depth, indent: indent + branch, label: label})
 			next := indent + below
 			if depth > 0 && depth%maxIndent == 0 {
 				next = g.deeper
@@ -160,7 +158,7 @@ func (t *tree) rows(limit int, g *glyphs) []row {
 		}
 		if len(hidden) > 0 {
 			branch, _ := g.branch(depth, true)
-			out = append(out, row{indent: indent + branch, label: t.remainder(hidden, g)})
+			out = append(out, row{depth: depth, indent: indent + branch, label: t.remainder(hidden, g)})
 		}
 	}
 	walk(t.roots, "", 0)

@@ -114,8 +114,8 @@ func (a *app) getenv(key string) string {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "genaitrace",
-		Short:         "Check what a generative AI service records against a contract",
-		Long:          "genaitrace checks the traces, metrics and logs of a generative AI service against an\nobservability contract: in CI, around a test run, or on captures in files.\n\n" + exitCodes,
+		Short:         "Check what a generative AI service records against a contract, and show it",
+		Long:          "genaitrace checks the traces, metrics and logs of a generative AI service against an\nobservability contract: in CI, around a test run, or on captures in files. It also shows\nthem: view draws traces in the terminal and as pages.\n\n" + exitCodes,
 		Version:       version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -129,7 +129,7 @@ func (a *app) root() *cobra.Command {
 	root.DisableSuggestions = true // unknownCommand makes them, in one line
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(help())
-	root.AddCommand(a.check(), a.serve(), a.mutate(), a.rules(), a.profiles(), a.schema(), a.version())
+	root.AddCommand(a.check(), a.serve(), a.mutate(), a.view(), a.rules(), a.profiles(), a.schema(), a.version())
 	return root
 }
 
