@@ -24,9 +24,10 @@ import (
 type Member struct {
 	// Caller is the caller mark, see [ContextWithCallerMark].
 	Caller bool
-	// Start is when the request began, at its first process, in milliseconds of
-	// Unix time: a process further down knows from it how long the request has
-	// taken. Zero if unknown.
+	// Start is when the request began, at the first process that told it, in
+	// milliseconds of Unix time: a process further down knows from it how long the
+	// request has taken, at least. The sampler of sampling.Tail writes it. Zero if
+	// unknown.
 	Start time.Time
 	// Keep says that a process above keeps this trace for a reason that samplers
 	// further down cannot see, such as an error that was retried.

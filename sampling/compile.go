@@ -35,7 +35,8 @@ const (
 // A view is what is known of a local trace.
 type view struct {
 	r       uint64        // randomness of the trace
-	elapsed time.Duration // from the first start to the last end, or to now
+	elapsed time.Duration // from the first start here to the last end, or to now
+	total   time.Duration // the same, from when the request began
 	facts   uint64        // which facts (see compiler.fact) hold
 	keys    [maxKeys]string
 	custom  uint64 // which custom policies keep the trace
@@ -242,7 +243,7 @@ func (r slowRule) compile(c *compiler) judge {
 	limit := time.Duration(r.Over)
 	c.waits(limit)
 	why := c.reason("slow")
-	return func(v *view) verdict { return holds(v, v.elapsed >= limit, why) }
+	return func(v *view) verdict { return holds(v, v.total >= limit, why) }
 }
 
 func (r slowByRule) compile(c *compiler) judge {
@@ -262,7 +263,7 @@ func (r slowByRule) compile(c *compiler) judge {
 		default: // the attribute may still come
 			limit = longest
 		}
-		return holds(v, v.elapsed >= limit, why)
+		return holds(v, v.total >= limit, why)
 	}
 }
 

@@ -49,7 +49,7 @@ func (t *Tail) sweepShard(s *shard, now time.Duration) {
 				if t.decideNow(s, seg, 0, &out); seg.state == dropped {
 					t.forget(s, seg)
 				}
-			case t.policy.patience > 0 && at.Sub(seg.start) >= t.policy.patience:
+			case t.policy.patience > 0 && at.Sub(seg.began) >= t.policy.patience:
 				t.keepEarly(s, seg, at, &out)
 			}
 		case judging:

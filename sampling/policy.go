@@ -47,7 +47,10 @@ func (errorsRule) name() string   { return "errors" }
 func (errorsRule) String() string { return "errors" }
 
 // Slow keeps a trace that lasts d or longer, from the start of its first span in this
-// process to its last end, or until now. Zero means [DefaultSlow].
+// process to its last end, or until now. Where a caller in another process says
+// when the request began (every Tail does, see [Tail.Sampler]), it counts from there, so
+// that what a request waited for elsewhere makes it slow here. Zero means
+// [DefaultSlow].
 func Slow(d time.Duration) Policy {
 	if d == 0 {
 		d = DefaultSlow

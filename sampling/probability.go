@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 )
@@ -86,6 +87,7 @@ const (
 	otMember   = "ot"    // OpenTelemetry's own: th and rv
 	ourMember  = "genai" // of this module; package propagation keeps its mark there
 	keptField  = "k"     // k:1: the trace is certain to be kept
+	startField = "t"     // t:<milliseconds of Unix time, hexadecimal>: when the request began
 	layerField = "l"     // l:<threshold>: the spans below belong to a layer
 
 	maxMember = 256 // characters of a value
@@ -139,6 +141,46 @@ func setField(state trace.TraceState, member, key, value string) trace.TraceStat
 		return state.Delete(member)
 	}
 	changed, err := state.Insert(member, list)
+	if err != nil { // the member held something that cannot be written back
+		return state
+	}
+	return changed
+}
+
+// maxTold is how long ago a caller may say that the request began. What is longer
+// ago, or yet to come, is a wrong clock or a session rather than a request.
+const maxTold = time.Hour
+
+// startedAt returns when the request began: start, or what caller says if that is
+// believable.
+func startedAt(caller trace.TraceState, start time.Time) time.Time {
+	ms, err := strconv.ParseInt(field(caller.Get(ourMember), startField), 16, 64)
+	if err != nil {
+		return start
+	}
+	if told := time.UnixMilli(ms); !told.After(start) && start.Sub(told) <= maxTold {
+		return told
+	}
+	return start
+}
+
+// withStart adds to the state of a trace's first span here when the request began,
+// unless the caller said it.
+func withStart(state trace.TraceState, now time.Time) trace.TraceState {
+	ours := state.Get(ourMember)
+	if field(ours, startField) != "" {
+		return state
+	}
+	var digits [maxMember + 24]byte
+	list := append(digits[:0], startField+":"...)
+	list = strconv.AppendInt(list, now.UnixMilli(), 16)
+	if ours != "" {
+		list = append(append(list, ';'), ours...)
+	}
+	if len(list) > maxMember {
+		return state
+	}
+	changed, err := state.Insert(ourMember, string(list))
 	if err != nil { // the member held something that cannot be written back
 		return state
 	}

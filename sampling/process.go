@@ -61,6 +61,7 @@ func (t *Tail) startRoot(ctx context.Context, s *shard, seg *segment, span sdktr
 	}
 	seg.noteKeys(t.policy.keys, attrs)
 	if root {
+		t.hear(seg, span, parent)
 		t.addRoot(s, seg, sc, parent, &out)
 	}
 	s.mu.Unlock()
@@ -73,7 +74,7 @@ func (t *Tail) newSegment(s *shard, sc trace.SpanContext, start time.Time, late 
 		t.makeRoom(s, out)
 	}
 	seg := s.add(sc.TraceID(), time.Duration(t.now.Load()))
-	seg.open, seg.late, seg.start = 1, late, start
+	seg.open, seg.late, seg.start, seg.began = 1, late, start, start
 	seg.r = randomness(seg.id, sc.TraceState().Get(otMember))
 	if info, ok := s.cache.get(seg.id); ok {
 		t.follow(s, seg, info)
@@ -81,6 +82,17 @@ func (t *Tail) newSegment(s *shard, sc trace.SpanContext, start time.Time, late 
 		t.keep(s, seg, keptInfo{always, t.policy.verdictOn(s.view(seg, start)).reason}, out)
 	}
 	return seg
+}
+
+// hear notes when the request of a local root began, if its caller said so. A message
+// does not count: it may have waited for as long as it liked.
+func (t *Tail) hear(seg *segment, span sdktrace.ReadOnlySpan, caller trace.SpanContext) {
+	if !caller.IsRemote() || t.config.trust == TrustNone || span.SpanKind() == trace.SpanKindConsumer {
+		return
+	}
+	if told := startedAt(caller.TraceState(), span.StartTime()); told.Before(seg.began) {
+		seg.began = told
+	}
 }
 
 // maxRoots is how many local roots of one trace are told from other spans.
@@ -194,7 +206,7 @@ func (t *Tail) end(s *shard, seg *segment, e *endedSpan, out *outcomes) {
 		switch {
 		case seg.open == 0 && seg.state == undecided:
 			t.decide(s, seg, out)
-		case news || t.policy.patience > 0 && seg.end.Sub(seg.start) >= t.policy.patience:
+		case news || t.policy.patience > 0 && seg.end.Sub(seg.began) >= t.policy.patience:
 			t.keepEarly(s, seg, seg.end, out)
 		}
 	}
@@ -214,6 +226,8 @@ func (t *Tail) endAlone(s *shard, e *endedSpan, out *outcomes) {
 	if parent := e.Parent(); !parent.IsValid() || parent.IsRemote() {
 		alone.roots = []localRoot{{id: e.spanID}}
 	}
+	alone.began = alone.start
+	t.hear(&alone, e.ReadOnlySpan, e.Parent())
 	alone.learn(e)
 	alone.endRoot(e)
 	alone.noteKeys(t.policy.keys, e.attrs)
@@ -325,7 +339,7 @@ func (seg *segment) noteKeys(keys []attribute.Key, attrs []attribute.KeyValue) {
 // view is what policies see of a segment at a time. It is valid until the next call.
 func (s *shard) view(seg *segment, at time.Time) *view {
 	v := &s.scratch
-	v.r, v.elapsed, v.facts, v.keys = seg.r, at.Sub(seg.start), seg.facts, seg.keys
+	v.r, v.elapsed, v.total, v.facts, v.keys = seg.r, at.Sub(seg.start), at.Sub(seg.began), seg.facts, seg.keys
 	v.final, v.asked, v.counts, v.custom = false, false, false, 0
 	return v
 }

@@ -3,6 +3,7 @@ package sampling
 import (
 	"context"
 	"fmt"
+	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -68,6 +69,12 @@ const (
 // Sampler returns the sampler to use with t. It records every span, but for thinned
 // out [Layers], and sets the sampled flag as the [Head] says. It is not
 // wrapped in ParentBased: what a parent says is part of its decision.
+//
+// The first span of a trace tells the time in its tracestate ("genai=t:...", see
+// propagation.Member), which reaches every process that the trace comes to: there
+// [Slow] and [SlowBy] count from then. A time is believed (see [Trust]) unless it is yet to
+// come or more than an hour ago, and not by consumers of messages, which may have
+// waited for reasons of their own.
 func (t *Tail) Sampler() sdktrace.Sampler { return sampler{t} }
 
 type sampler struct{ t *Tail }
@@ -111,13 +118,16 @@ func (s sampler) root(p sdktrace.SamplingParameters, parent trace.SpanContext) s
 			return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample, Tracestate: upgraded(state, info.t)}
 		}
 	}
-	if state.Len() == 0 && (!parent.IsSampled() || s.t.config.trust != TrustSampled) { // the common case, without allocation
+	if state.Len() == 0 && (!parent.IsSampled() || s.t.config.trust != TrustSampled) { // the common case
 		if randomness(p.TraceID, "") >= h.told {
-			return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample, Tracestate: h.state}
+			return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample, Tracestate: withStart(h.state, time.Now())}
 		}
-		return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly}
+		return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly, Tracestate: withStart(state, time.Now())}
 	}
 	state = setField(state, ourMember, layerField, "")
+	if s.t.config.trust == TrustNone {
+		state = setField(state, ourMember, startField, "")
+	}
 	r := randomness(p.TraceID, state.Get(otMember))
 	told, certain := s.t.believe(parent, r)
 	if r >= h.told {
@@ -130,7 +140,7 @@ func (s sampler) root(p sdktrace.SamplingParameters, parent trace.SpanContext) s
 	if certain || told != never {
 		decision = sdktrace.RecordAndSample
 	}
-	state = setThreshold(setField(state, ourMember, keptField, mark), told)
+	state = withStart(setThreshold(setField(state, ourMember, keptField, mark), told), time.Now())
 	return sdktrace.SamplingResult{Decision: decision, Tracestate: state}
 }
 

@@ -31,6 +31,7 @@ type segment struct {
 	facts   uint64
 	keys    [maxKeys]string
 	start   time.Time // of its first span
+	began   time.Time // when the request began: start, or earlier if a caller says so
 	end     time.Time // the last end
 	ttft    float64   // ms, as the outermost span has it; 0 where none has
 
@@ -149,7 +150,7 @@ func (s *shard) add(id trace.TraceID, now time.Duration) *segment {
 // afresh.
 func (s *shard) revive(seg *segment, start time.Time) {
 	seg.state, seg.counted = undecided, false
-	seg.start, seg.facts, seg.keys, seg.ttft, seg.lost = start, 0, [maxKeys]string{}, 0, 0
+	seg.start, seg.began, seg.facts, seg.keys, seg.ttft, seg.lost = start, start, 0, [maxKeys]string{}, 0, 0
 	s.idle.move(seg)
 }
 

@@ -61,8 +61,7 @@ func TestChildrenThatStartOnceTheTraceIsKeptTellTheirCallees(t *testing.T) {
 
 	assert.False(t, before.SpanContext().IsSampled())
 	assert.True(t, after.SpanContext().IsSampled())
-	assert.Equal(t, "k:1", after.SpanContext().TraceState().Get("genai"))
-	assert.Equal(t, "th:0", after.SpanContext().TraceState().Get("ot"))
+	assertState(t, "genai=k:1,ot=th:0", after.SpanContext().TraceState())
 	assert.Equal(t, after.SpanContext().TraceState(), below.SpanContext().TraceState())
 	assert.Equal(t, []string{"failed"}, s.exported(), "what is certain is exported at once")
 	for _, span := range []trace.Span{before, below, after, root} {
