@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
 )
 
 // questions are asked in turn where -prompt does not say what to ask.
@@ -48,9 +50,9 @@ type shownError struct{ error }
 func (e shownError) Unwrap() error { return e.error }
 
 // askOne prints a question and its answer as it comes, or why it does not.
-func askOne(ctx context.Context, c *client, cfg *config, out io.Writer) error {
+func askOne(ctx context.Context, c *chatclient.Client, cfg *config, out io.Writer) error {
 	fmt.Fprintf(out, "Q: %s\nA: ", cfg.question(0))
-	text, err := c.ask(ctx, cfg.question(0), func(piece string) { fmt.Fprint(out, piece) })
+	text, err := c.Ask(ctx, cfg.question(0), func(piece string) { fmt.Fprint(out, piece) })
 	if err == nil {
 		fmt.Fprintln(out)
 		return nil
@@ -64,7 +66,7 @@ func askOne(ctx context.Context, c *client, cfg *config, out io.Writer) error {
 
 // askMany sends the requests, at most cfg.concurrency at a time, and writes a
 // line for each that is done. It returns the error of each, and one for all.
-func askMany(ctx context.Context, c *client, cfg *config, progress io.Writer) ([]error, error) {
+func askMany(ctx context.Context, c *chatclient.Client, cfg *config, progress io.Writer) ([]error, error) {
 	var (
 		wg             sync.WaitGroup
 		mu             sync.Mutex
@@ -76,7 +78,7 @@ func askMany(ctx context.Context, c *client, cfg *config, progress io.Writer) ([
 		wg.Go(func() {
 			for i := range next {
 				start := time.Now()
-				text, err := c.ask(ctx, cfg.question(i), func(string) {}, withNumber(i+1))
+				text, err := c.Ask(ctx, cfg.question(i), func(string) {}, withNumber(i+1))
 				took := time.Since(start)
 
 				mu.Lock()

@@ -50,7 +50,7 @@ func TestTheContractIsMet(t *testing.T) {
 		observed(t, nil, func(ctx context.Context, h *hops) {
 			cfg := streaming()
 			cfg.stream = false
-			_, _ = h.client(cfg).ask(ctx, "What is prefill?", func(string) {})
+			_, _ = h.client(cfg).Ask(ctx, "What is prefill?", func(string) {})
 		}, func(t *testing.T, obs *contracttest.Observer) { obs.Require(t, "chat", "inference") })
 	})
 }
@@ -61,7 +61,7 @@ func TestTheContractHoldsWhenRequestsFail(t *testing.T) {
 		return func(ctx context.Context, h *hops) {
 			ctx, leave := context.WithTimeout(ctx, d)
 			defer leave()
-			_, _ = h.client(streaming()).ask(ctx, "What is prefill?", func(string) {})
+			_, _ = h.client(streaming()).Ask(ctx, "What is prefill?", func(string) {})
 		}
 	}
 	tests := []struct {
@@ -75,7 +75,7 @@ func TestTheContractHoldsWhenRequestsFail(t *testing.T) {
 		{"unknown model", nil, func(ctx context.Context, h *hops) {
 			cfg := streaming()
 			cfg.model = "gpt-17"
-			_, _ = h.client(cfg).ask(ctx, "What is prefill?", func(string) {})
+			_, _ = h.client(cfg).Ask(ctx, "What is prefill?", func(string) {})
 		}},
 	}
 	for _, tt := range tests {

@@ -10,13 +10,14 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/genaitrace/otelgenai/examples/internal/chatapi"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 )
 
 // post sends a body to the gateway as any HTTP client would.
 func post(t *testing.T, h *hops, body string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway"+chatPath, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://gateway"+chatapi.Path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestTheGatewayRefusesBadRequests(t *testing.T) {
 		{"no tokens", `{"model":"toy-1","max_tokens":0,` + hello + `}`, 400, "invalid_request_error", "", "max_tokens is 0"},
 		{"unknown model", `{"model":"gpt-17",` + hello + `}`, 404, "invalid_request_error", "model_not_found", `"gpt-17" does not exist`},
 		{"unknown model, streaming", `{"model":"gpt-17","stream":true,` + hello + `}`, 404, "invalid_request_error", "model_not_found", `"gpt-17" does not exist`},
-		{"too large", `{"model":"` + strings.Repeat("x", maxBody) + `"}`, 413, "invalid_request_error", "", "larger than 1048576 bytes"},
+		{"too large", `{"model":"` + strings.Repeat("x", chatapi.MaxBody) + `"}`, 413, "invalid_request_error", "", "larger than 1048576 bytes"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,7 +102,7 @@ func TestTheGatewayStreamsLikeOpenAI(t *testing.T) {
 			if !ok {
 				continue
 			}
-			var chunk chatResponse
+			var chunk chatapi.Response
 			if data != "[DONE]" {
 				if err := json.Unmarshal([]byte(data), &chunk); err != nil {
 					t.Fatalf("%s: %v", data, err)
@@ -134,7 +135,7 @@ func TestTheGatewayAnswersAsAWhole(t *testing.T) {
 		h := startHops(t, testEngine())
 		for _, cached := range []int32{0, 16} {
 			resp := post(t, h, `{"model":"toy-1","messages":[{"role":"system","content":"one two three four five six seven"},{"role":"user","content":"1 + 1"}]}`)
-			var got chatResponse
+			var got chatapi.Response
 			if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
 				t.Fatal(err)
 			}

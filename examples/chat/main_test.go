@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
 )
 
 // withoutCollector hides what the environment of the tests says of OpenTelemetry.
@@ -159,15 +161,15 @@ func TestRunNoticesAnAnswerThatEndsEarly(t *testing.T) {
 
 	var stdout, stderr strings.Builder
 	err := run(t.Context(), args, &stdout, &stderr)
-	if !errors.Is(err, errEndedEarly) || !errors.As(err, new(shownError)) {
-		t.Errorf("run: %v, want %v, which is shown", err, errEndedEarly)
+	if !errors.Is(err, chatclient.ErrEndedEarly) || !errors.As(err, new(shownError)) {
+		t.Errorf("run: %v, want %v, which is shown", err, chatclient.ErrEndedEarly)
 	}
 	inOrder(t, stdout.String(), "A: Fo\n   ✗ failed: the answer ended early", "2 spans")
 
 	stdout.Reset()
 	err = run(t.Context(), append(args, "-n", "3"), &stdout, &stderr)
-	if !errors.Is(err, errEndedEarly) || !strings.HasPrefix(err.Error(), "2 of 3 requests failed, request 2 with: the answer ended early") {
-		t.Errorf("run: %v, want how many requests failed and %v", err, errEndedEarly)
+	if !errors.Is(err, chatclient.ErrEndedEarly) || !strings.HasPrefix(err.Error(), "2 of 3 requests failed, request 2 with: the answer ended early") {
+		t.Errorf("run: %v, want how many requests failed and %v", err, chatclient.ErrEndedEarly)
 	}
 	for _, part := range []string{"request 1 done (", "request 2 failed (", "request 3 failed (", "→ Four.\n", "→ the answer ended early"} {
 		if !strings.Contains(stderr.String(), part) {
@@ -189,8 +191,8 @@ func TestRunReportsAnAnswerWithoutAChoice(t *testing.T) {
 	defer server.Close()
 	var stdout strings.Builder
 	args := []string{"-base-url", server.URL, "-model", "tiny", "-stream=false"}
-	if err := run(t.Context(), args, &stdout, io.Discard); !errors.Is(err, errNoAnswer) {
-		t.Errorf("run: %v, want %v", err, errNoAnswer)
+	if err := run(t.Context(), args, &stdout, io.Discard); !errors.Is(err, chatclient.ErrNoAnswer) {
+		t.Errorf("run: %v, want %v", err, chatclient.ErrNoAnswer)
 	}
 	inOrder(t, stdout.String(), "A: ✗ failed: the response has no answer in it\n")
 }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 )
 
@@ -80,7 +81,9 @@ func startHopsOn(t *testing.T, cfg toy.Config, connect dialer, traces *sdktrace.
 }
 
 // client is the real client, connected with the gateway.
-func (h *hops) client(cfg *config) *client { return newClient("http://gateway", h.transport, cfg) }
+func (h *hops) client(cfg *config) *chatclient.Client {
+	return newClient("http://gateway", h.transport, cfg)
+}
 
 // ended stops the hops and returns their spans.
 func (h *hops) ended() []sdktrace.ReadOnlySpan {

@@ -11,10 +11,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"go.opentelemetry.io/otel/codes"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
-
 	"github.com/genaitrace/otelgenai/capture/waterfall"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
@@ -23,7 +19,7 @@ import (
 // report prints a table of the requests, if there were several, and the trace of
 // the slowest one.
 func report(out io.Writer, cfg *config, tel *telemetry, errs []error) error {
-	requests := byRequest(tel.spans.ended())
+	requests := byRequest(tel.spans.Ended())
 	if sampler := os.Getenv("OTEL_TRACES_SAMPLER"); sampler != "" && len(requests) < cfg.requests {
 		fmt.Fprintf(out, "\n%d of %d requests left a trace: OTEL_TRACES_SAMPLER=%s\n", len(requests), cfg.requests, sampler)
 	}
@@ -52,10 +48,9 @@ type request struct {
 }
 
 // byRequest sorts spans into requests, in the order of their numbers.
-func byRequest(spans []sdktrace.ReadOnlySpan) []*request {
+func byRequest(spans []waterfall.Span) []*request {
 	traces := make(map[string]*request)
-	for _, span := range spans {
-		s := convert(span)
+	for _, s := range spans {
 		r := traces[s.TraceID]
 		if r == nil {
 			r = &request{}
@@ -163,32 +158,4 @@ func number[K ~string](s waterfall.Span, key K) (float64, bool) {
 	default:
 		return 0, false
 	}
-}
-
-// convert makes a span of the SDK ready for the waterfall.
-func convert(s sdktrace.ReadOnlySpan) waterfall.Span {
-	out := waterfall.Span{
-		TraceID:    s.SpanContext().TraceID().String(),
-		SpanID:     s.SpanContext().SpanID().String(),
-		Name:       s.Name(),
-		Kind:       strings.ToUpper(s.SpanKind().String()),
-		Start:      s.StartTime(),
-		End:        s.EndTime(),
-		Attributes: make(map[string]any),
-	}
-	if s.Parent().IsValid() {
-		out.ParentID = s.Parent().SpanID().String()
-	}
-	for _, kv := range s.Attributes() {
-		out.Attributes[string(kv.Key)] = kv.Value.AsInterface()
-	}
-	out.Role, _ = out.Attributes[string(semconv.GenAISpanRoleKey)].(string)
-	for _, e := range s.Events() {
-		out.Events = append(out.Events, waterfall.Event{Name: e.Name, Time: e.Time})
-	}
-	if s.Status().Code == codes.Error {
-		errorType, _ := out.Attributes[string(otelsemconv.ErrorTypeKey)].(string)
-		out.Error = cmp.Or(s.Status().Description, errorType, "error")
-	}
-	return out
 }

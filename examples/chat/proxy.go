@@ -7,6 +7,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 
+	"github.com/genaitrace/otelgenai/examples/internal/chatapi"
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
 )
 
@@ -26,12 +27,13 @@ func newProxy(base *url.URL, tel *telemetry) http.Handler {
 		),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() == nil {
-				writeError(w, &apiError{http.StatusBadGateway, "", "the server cannot be reached: " + err.Error()})
+				unreachable := &chatapi.Error{Status: http.StatusBadGateway, Message: "the server cannot be reached: " + err.Error()}
+				unreachable.Write(w)
 			}
 		},
 		ErrorLog: log.New(io.Discard, "", 0), // the trace says what happened
 	}
 	mux := http.NewServeMux()
-	mux.Handle("POST "+chatPath, proxy)
+	mux.Handle("POST "+chatapi.Path, proxy)
 	return traced(mux, tel)
 }

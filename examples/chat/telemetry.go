@@ -7,20 +7,17 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/genaitrace/otelgenai/examples/internal/otlp"
+	"github.com/genaitrace/otelgenai/examples/internal/spanlog"
 	"github.com/genaitrace/otelgenai/genaitrace"
 )
 
@@ -32,7 +29,7 @@ type telemetry struct {
 	tracer  *genaitrace.Tracer
 	traces  *sdktrace.TracerProvider
 	metrics *sdkmetric.MeterProvider
-	spans   *recorder
+	spans   *spanlog.Recorder
 
 	tracesTo, metricsTo *url.URL // nil: they are not exported
 	sent                *sentSpans
@@ -40,14 +37,12 @@ type telemetry struct {
 
 // newTelemetry records spans in memory, and exports traces and metrics over OTLP
 // where the environment names an endpoint.
-func newTelemetry(ctx context.Context) (_ *telemetry, err error) {
-	tel := &telemetry{spans: &recorder{}}
-	if tel.tracesTo, err = endpoint("TRACES"); err != nil {
+func newTelemetry(ctx context.Context) (*telemetry, error) {
+	exporters, err := otlp.New(ctx, false)
+	if err != nil {
 		return nil, err
 	}
-	if tel.metricsTo, err = endpoint("METRICS"); err != nil {
-		return nil, err
-	}
+	tel := &telemetry{spans: &spanlog.Recorder{}, tracesTo: exporters.TracesTo, metricsTo: exporters.MetricsTo}
 	res, err := resource.New(ctx,
 		resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "otelgenai-chat")),
@@ -58,20 +53,12 @@ func newTelemetry(ctx context.Context) (_ *telemetry, err error) {
 	}
 	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithSyncer(tel.spans)}
 	metrics := []sdkmetric.Option{sdkmetric.WithResource(res)}
-	if tel.tracesTo != nil {
-		exporter, err := newSpanExporter(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("OTLP exporter of traces: %w", err)
-		}
-		tel.sent = &sentSpans{SpanExporter: exporter}
+	if exporters.Traces != nil {
+		tel.sent = &sentSpans{SpanExporter: exporters.Traces}
 		traces = append(traces, sdktrace.WithBatcher(tel.sent))
 	}
-	if tel.metricsTo != nil {
-		exporter, err := newMetricExporter(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("OTLP exporter of metrics: %w", err)
-		}
-		metrics = append(metrics, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporter)))
+	if exporters.Metrics != nil {
+		metrics = append(metrics, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporters.Metrics)))
 	}
 	tel.use(sdktrace.NewTracerProvider(traces...), sdkmetric.NewMeterProvider(metrics...))
 	return tel, nil
@@ -80,61 +67,6 @@ func newTelemetry(ctx context.Context) (_ *telemetry, err error) {
 func (t *telemetry) use(traces *sdktrace.TracerProvider, metrics *sdkmetric.MeterProvider) {
 	t.traces, t.metrics = traces, metrics
 	t.tracer = genaitrace.New(genaitrace.WithTracerProvider(traces), genaitrace.WithMeterProvider(metrics))
-}
-
-// setting returns the variable that says something about a signal, TRACES or
-// METRICS: its own one, or else that of all signals.
-func setting(signal, key string) (name, value string) {
-	for _, name = range []string{"OTEL_EXPORTER_OTLP_" + signal + "_" + key, "OTEL_EXPORTER_OTLP_" + key} {
-		if value = strings.TrimSpace(os.Getenv(name)); value != "" {
-			break
-		}
-	}
-	return name, value
-}
-
-// endpoint returns where a signal is exported to, nil for nowhere. The exporters
-// read the variable themselves, but take localhost for what they cannot read.
-func endpoint(signal string) (*url.URL, error) {
-	name, value := setting(signal, "ENDPOINT")
-	if value == "" || strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
-		return nil, nil //nolint:nilnil // nowhere is no error
-	}
-	u, err := url.Parse(value)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		_, host, found := strings.Cut(value, "://")
-		if !found {
-			host = value
-		}
-		return nil, fmt.Errorf("%s is %q, want a URL that starts with http:// or https://, such as http://%s", name, value, cmp.Or(host, "localhost:4318"))
-	}
-	return u, nil
-}
-
-// newSpanExporter reads its settings from the OTEL_EXPORTER_OTLP_* variables. It
-// does not retry: the program ends soon, and a collector that is not there would
-// only keep it waiting.
-func newSpanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
-	switch name, protocol := setting("TRACES", "PROTOCOL"); protocol {
-	case "grpc":
-		return otlptracegrpc.New(ctx, otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}))
-	case "", "http/protobuf":
-		return otlptracehttp.New(ctx, otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}))
-	default:
-		return nil, fmt.Errorf("%s is %q, want http/protobuf or grpc", name, protocol)
-	}
-}
-
-// newMetricExporter does the same for metrics.
-func newMetricExporter(ctx context.Context) (sdkmetric.Exporter, error) {
-	switch name, protocol := setting("METRICS", "PROTOCOL"); protocol {
-	case "grpc":
-		return otlpmetricgrpc.New(ctx, otlpmetricgrpc.WithRetry(otlpmetricgrpc.RetryConfig{}))
-	case "", "http/protobuf":
-		return otlpmetrichttp.New(ctx, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}))
-	default:
-		return nil, fmt.Errorf("%s is %q, want http/protobuf or grpc", name, protocol)
-	}
 }
 
 // close sends what is left and says where it went. It takes no longer than
@@ -198,25 +130,4 @@ func (s *sentSpans) result() (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.n, s.err
-}
-
-// recorder keeps ended spans for the waterfall.
-type recorder struct {
-	mu    sync.Mutex
-	spans []sdktrace.ReadOnlySpan
-}
-
-func (r *recorder) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.spans = append(r.spans, spans...)
-	return nil
-}
-
-func (r *recorder) Shutdown(context.Context) error { return nil }
-
-func (r *recorder) ended() []sdktrace.ReadOnlySpan {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.spans
 }

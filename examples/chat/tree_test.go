@@ -39,7 +39,7 @@ func TestTheTreeOfARequest(t *testing.T) {
 	}{
 		{"streaming", nil, func(t *testing.T, h *hops) {
 			pieces := 0
-			text, err := h.client(streaming()).ask(t.Context(), question, func(string) { pieces++ })
+			text, err := h.client(streaming()).Ask(t.Context(), question, func(string) { pieces++ })
 			if err != nil || !strings.HasPrefix(text, "Prefill is the pass") || pieces < 30 {
 				t.Errorf("ask = %q in %d pieces, %v", text, pieces, err)
 			}
@@ -47,7 +47,7 @@ func TestTheTreeOfARequest(t *testing.T) {
 		{"whole", nil, func(t *testing.T, h *hops) {
 			cfg := streaming()
 			cfg.stream = false
-			text, err := h.client(cfg).ask(t.Context(), question, ignore)
+			text, err := h.client(cfg).Ask(t.Context(), question, ignore)
 			if err != nil || !strings.HasPrefix(text, "Prefill is the pass") {
 				t.Errorf("ask = %q, %v", text, err)
 			}
@@ -55,7 +55,7 @@ func TestTheTreeOfARequest(t *testing.T) {
 		{"token_limit", nil, func(t *testing.T, h *hops) {
 			cfg := streaming()
 			cfg.maxTokens = 3
-			text, err := h.client(cfg).ask(t.Context(), question, ignore)
+			text, err := h.client(cfg).Ask(t.Context(), question, ignore)
 			if err != nil || text != "Prefill is" {
 				t.Errorf("ask = %q, %v", text, err)
 			}
@@ -70,7 +70,7 @@ func TestTheTreeOfARequest(t *testing.T) {
 		{"client_leaves", nil, func(t *testing.T, h *hops) {
 			ctx, leave := context.WithCancel(t.Context())
 			pieces := 0
-			_, err := h.client(streaming()).ask(ctx, question, func(string) {
+			_, err := h.client(streaming()).Ask(ctx, question, func(string) {
 				if pieces++; pieces == 5 {
 					leave()
 				}
@@ -84,12 +84,12 @@ func TestTheTreeOfARequest(t *testing.T) {
 			defer leave()
 			cfg := streaming()
 			cfg.stream = false
-			if _, err := h.client(cfg).ask(ctx, question, ignore); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := h.client(cfg).Ask(ctx, question, ignore); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("ask: %v, want %v", err, context.DeadlineExceeded)
 			}
 		}},
 		{"engine_fails", failAt(5), func(t *testing.T, h *hops) {
-			text, err := h.client(streaming()).ask(t.Context(), question, ignore)
+			text, err := h.client(streaming()).Ask(t.Context(), question, ignore)
 			if err == nil || !strings.Contains(err.Error(), "device lost") || text != "Prefill is the pass" {
 				t.Errorf("ask = %q, %v, want the start of the answer and the error of the engine", text, err)
 			}
@@ -97,14 +97,14 @@ func TestTheTreeOfARequest(t *testing.T) {
 		{"engine_fails_whole", failAt(5), func(t *testing.T, h *hops) {
 			cfg := streaming()
 			cfg.stream = false
-			if _, err := h.client(cfg).ask(t.Context(), question, ignore); err == nil || !strings.Contains(err.Error(), "500") {
+			if _, err := h.client(cfg).Ask(t.Context(), question, ignore); err == nil || !strings.Contains(err.Error(), "500") {
 				t.Errorf("ask: %v, want status 500", err)
 			}
 		}},
 		{"unknown_model", nil, func(t *testing.T, h *hops) {
 			cfg := streaming()
 			cfg.model = "gpt-17"
-			if _, err := h.client(cfg).ask(t.Context(), question, ignore); err == nil || !strings.Contains(err.Error(), "404") {
+			if _, err := h.client(cfg).Ask(t.Context(), question, ignore); err == nil || !strings.Contains(err.Error(), "404") {
 				t.Errorf("ask: %v, want status 404", err)
 			}
 		}},
@@ -227,7 +227,7 @@ func value(t *testing.T, attrs []attribute.KeyValue, key attribute.Key) float64 
 func TestTTFTIsTheSameOnAttributeEventAndHistogram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := startHops(t, testEngine())
-		if _, err := h.client(streaming()).ask(t.Context(), "What is prefill?", func(string) {}); err != nil {
+		if _, err := h.client(streaming()).Ask(t.Context(), "What is prefill?", func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 		spans := h.ended()
