@@ -56,7 +56,7 @@ type Engine struct {
 	cache     *prefixCache
 }
 
-// New makes an engine that records with tracer.
+// New makes an engine that records with tracer; with a nil one it records nothing.
 func New(cfg Config, tracer *genaitrace.Tracer) *Engine {
 	cfg.setDefaults()
 	return &Engine{
@@ -83,6 +83,9 @@ type Result struct {
 	CachedTokens int // of InputTokens
 	OutputTokens int
 	FinishReason string // stop or length
+
+	// Queue, Prefill and Decode are how long these phases took.
+	Queue, Prefill, Decode time.Duration
 }
 
 // Generate answers req and hands every token to emit as it leaves. It stops with
@@ -102,20 +105,25 @@ func (e *Engine) Generate(ctx context.Context, req Request, emit func(token stri
 	})
 	defer inf.EndErr(&err)
 
+	begin := time.Now()
 	if err := e.wait(ctx, inf); err != nil {
 		return res, err
 	}
+	res.Queue = time.Since(begin)
 	defer e.scheduler.release()
 
 	prompt := e.tokenize(ctx, inf, req.Messages)
 	res.InputTokens = len(prompt)
 
+	begin = time.Now()
 	res.CachedTokens, err = e.prefill(ctx, inf, prompt)
 	if err != nil {
 		return res, err
 	}
+	res.Prefill = time.Since(begin)
+	begin = time.Now()
 	output, finish, err := e.decode(ctx, inf, answer(req.Messages), limit, emit)
-	res.OutputTokens, res.FinishReason = len(output), finish
+	res.OutputTokens, res.FinishReason, res.Decode = len(output), finish, time.Since(begin)
 	inf.SetUsage(genaitrace.Usage{
 		InputTokens:  &res.InputTokens,
 		CachedTokens: &res.CachedTokens,

@@ -61,10 +61,13 @@ func TestGenerateStreamsTheAnswerToken(t *testing.T) {
 		}
 		prompt := len(tokenize("<|user|>What is 17 * 23?\n<|assistant|>"))
 		output := len(tokenize(text.String()))
-		if want := (Result{InputTokens: prompt, OutputTokens: output, FinishReason: "stop"}); res != want {
+		got := durations(recorder)
+		if want := (Result{
+			InputTokens: prompt, OutputTokens: output, FinishReason: "stop",
+			Prefill: got["inference.prefill"], Decode: got["inference.decode"],
+		}); res != want {
 			t.Errorf("result = %+v, want %+v", res, want)
 		}
-		got := durations(recorder)
 		for name, want := range map[string]time.Duration{
 			"queue.wait":            0,
 			"tokenizer.encode":      0,
