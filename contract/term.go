@@ -172,7 +172,7 @@ func (p *compiler) atom(at spec.Position, text, s string) atom {
 		p.failf(at, "%q: a part is empty", text)
 		return a
 	}
-	if c := s[0]; isDigit(c) || c == '.' || c == '-' {
+	if c := s[0]; '0' <= c && c <= '9' || c == '.' || c == '-' {
 		value, isTime := p.constant(at, "a part of "+text, s)
 		a.constant = value
 		if isTime {

@@ -1,0 +1,153 @@
+package content
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/genaitrace/otelgenai/internal/bound"
+	"github.com/genaitrace/otelgenai/internal/secret"
+)
+
+// A Redactor takes out of a text what must not be written.
+type Redactor struct {
+	// Name says what it looks for, for those who read of its failure.
+	Name string
+	// Redact returns the text without that. It gets at most some kilobytes of valid
+	// UTF-8 at a time, and may see a text twice. It must be safe for concurrent
+	// use, and should be quick: it runs in the caller's goroutine.
+	Redact func(text string) (string, error)
+}
+
+// Pattern is a Redactor that puts [REDACTED:name] in the place of what matches.
+// Patterns of package regexp take linear time, whatever the text.
+func Pattern(name string, pattern *regexp.Regexp) Redactor {
+	mark := marker(name)
+	return Redactor{name, func(text string) (string, error) {
+		return pattern.ReplaceAllLiteralString(text, mark), nil
+	}}
+}
+
+// Redact returns text with [REDACTED:kind] in the place of what the built-in
+// redactors find, and as valid UTF-8. To redact what is redacted changes nothing.
+func Redact(text string) string {
+	return redactBuiltin(bound.String(text, 3*len(text)), 0)
+}
+
+func marker(name string) string { return "[REDACTED:" + name + "]" }
+
+// everything stands in for a text that cannot be made safe in a few steps.
+const everything = "[REDACTED]"
+
+// maxRedactions is how often a text is searched: what is put in the place of a
+// secret, and the cut, can make another one of what stands around it.
+const maxRedactions = 4
+
+// redactBuiltin returns s, at most limit bytes long unless that is 0, with nothing
+// in it that the built-in redactors find.
+func redactBuiltin(s string, limit int) string {
+	for range maxRedactions {
+		found := spansOf(s)
+		if len(found) > 0 {
+			s = replace(s, found)
+		}
+		short := cut(s, limit)
+		if len(found) == 0 && len(short) == len(s) {
+			return s
+		}
+		s = short
+	}
+	if len(spansOf(s)) == 0 {
+		return s
+	}
+	return cut(everything, limit)
+}
+
+// A span is where a secret stands.
+type span struct {
+	start, end int
+	kind       string
+}
+
+var kinds = secret.All()
+
+// spansOf are the secrets of s, in order and apart from one another.
+func spansOf(s string) []span {
+	var found []span
+	for _, kind := range kinds {
+		for start, end := range kind.Spans(s) {
+			found = append(found, span{start, end, kind.Name})
+		}
+	}
+	if len(found) < 2 {
+		return found
+	}
+	slices.SortStableFunc(found, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	merged := found[:1]
+	for _, f := range found[1:] {
+		if last := &merged[len(merged)-1]; f.start < last.end {
+			last.end = max(last.end, f.end)
+			continue
+		}
+		merged = append(merged, f)
+	}
+	return merged
+}
+
+func replace(s string, found []span) string {
+	b := make([]byte, 0, len(s))
+	end := 0
+	for _, f := range found {
+		b = append(b, s[end:f.start]...)
+		b = append(b, marker(f.kind)...)
+		end = f.end
+	}
+	return string(append(b, s[end:]...))
+}
+
+// ellipsis ends a text that was cut.
+const ellipsis = "…"
+
+// cut returns s in at most limit bytes, with an ellipsis where it was cut. 0 is no
+// limit.
+func cut(s string, limit int) string {
+	switch {
+	case limit == 0 || len(s) <= limit:
+		return s
+	case limit < len(ellipsis):
+		return ""
+	}
+	return bound.String(s, limit-len(ellipsis)) + ellipsis
+}
+
+var (
+	errRedactor = errors.New("redactor failed: the content is dropped")
+	errPanicked = errors.New("panic while content was read: it is dropped")
+)
+
+// redact runs the custom redactors and then the built-in ones. Texts are cut last,
+// so that no secret hides in a cut, and searched again.
+func (s *Sanitizer) redact(text string, limit int) (string, error) {
+	for range 2 {
+		for _, r := range s.Redactors {
+			if r.Redact == nil {
+				continue
+			}
+			out, err := r.Redact(text)
+			if err != nil {
+				return "", fmt.Errorf("content: %w: %q", errRedactor, bound.String(r.Name, 64)) // its message may quote the text
+			}
+			text = bound.String(out, maxGrowth*max(len(text), limit))
+		}
+		if len(s.Redactors) == 0 || limit == 0 || len(text) <= limit {
+			break
+		}
+		text = cut(text, limit)
+	}
+	return redactBuiltin(text, limit), nil
+}
+
+// maxGrowth bounds how much longer a redactor can make a text.
+const maxGrowth = 4
