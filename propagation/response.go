@@ -20,6 +20,7 @@ const (
 	orcaKey          = "endpoint-load-metrics"
 
 	traceMetric = "trace"
+	ourMetric   = memberKey
 
 	// maxMetrics and maxResponseField bound what is read of a response.
 	maxMetrics       = 32
@@ -31,23 +32,58 @@ const (
 // traceresponse, elsewhere as the metric "trace" of Server-Timing
 // (https://w3c.github.io/trace-context/#trace-context-server-timing-metric-format),
 // beside the metrics that carrier holds and in place of another such metric.
+//
+// Where the span context of ctx says [Member.Keep], the metric "genai" of
+// Server-Timing says it too, over gRPC as well, with the probability that the
+// tracestate names: genai;desc="k:1;th:0". Nothing else of the tracestate is told.
 func InjectResponse(ctx context.Context, carrier propagation.TextMapCarrier) {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() {
 		return
 	}
 	value := string(appendTraceparent(nil, sc))
-	if _, ok := carrier.(GRPCMetadata); ok {
-		carrier.Set(traceResponseKey, value)
-		return
-	}
 	list := make([]string, 0, 8)
 	for metric := range splitQuoted(combined(carrier, serverTimingKey), ',') {
-		if name, _, _ := cutQuoted(metric, ';'); !strings.EqualFold(trimOWS(name), traceMetric) && trimOWS(metric) != "" {
+		name, _, _ := cutQuoted(metric, ';')
+		name = trimOWS(name)
+		if !strings.EqualFold(name, traceMetric) && !strings.EqualFold(name, ourMetric) && trimOWS(metric) != "" {
 			list = append(list, trimOWS(metric))
 		}
 	}
-	carrier.Set(serverTimingKey, strings.Join(append(list, traceMetric+";desc="+value), ", "))
+	if _, ok := carrier.(GRPCMetadata); ok {
+		carrier.Set(traceResponseKey, value)
+	} else {
+		list = append(list, traceMetric+";desc="+value)
+	}
+	if MemberOf(sc).Keep {
+		desc := keepField + ":1"
+		if th := thresholdField(sc.TraceState().Get(otelKey)); th != "" {
+			desc += ";" + thField + ":" + th
+		}
+		list = append(list, ourMetric+`;desc="`+desc+`"`)
+	}
+	replace(carrier, serverTimingKey, strings.Join(list, ", "))
+}
+
+// The member of OpenTelemetry and its field for the threshold, of 1 to 14
+// hexadecimal digits.
+const (
+	otelKey = "ot"
+	thField = "th"
+)
+
+// thresholdField returns the threshold of a member, "" where there is none.
+func thresholdField(value string) string {
+	for value != "" {
+		var key, val string
+		if key, val, value = cutField(value); key == thField {
+			if len(val) < 1 || len(val) > 14 || strings.Trim(val, "0123456789abcdef") != "" {
+				return ""
+			}
+			return val
+		}
+	}
+	return ""
 }
 
 // Response is what the headers or trailers of a response say of the other side.
@@ -55,7 +91,9 @@ func InjectResponse(ctx context.Context, carrier propagation.TextMapCarrier) {
 type Response struct {
 	// SpanContext is the span that served the request, from the metric "trace" of
 	// Server-Timing or from traceresponse. Its sampled flag tells what the server
-	// recorded; who does not trust the server must not act on it.
+	// recorded. Its tracestate is empty, or says [Member.Keep], with the
+	// probability (ot=th:...) if the server told it. Who does not trust the server
+	// must not act on either.
 	SpanContext trace.SpanContext
 	// Durations are those that the server tells, by name: the metrics of
 	// Server-Timing as they are called there, "upstream" of Envoy, which is the
@@ -69,12 +107,16 @@ type Response struct {
 // ReadResponse reads what carrier, of a response, holds.
 func ReadResponse(carrier propagation.TextMapCarrier) Response {
 	var r Response
+	var kept string
 	for metric := range splitQuoted(shortField(combined(carrier, serverTimingKey)), ',') {
-		r.readMetric(metric)
+		if ours := r.readMetric(metric); kept == "" {
+			kept = ours
+		}
 	}
 	if !r.SpanContext.IsValid() {
 		r.SpanContext = parseResponseContext(single(carrier, traceResponseKey))
 	}
+	r.readKept(kept)
 	r.addDuration("upstream", trimOWS(single(carrier, envoyUpstreamKey)))
 	r.addDuration("processing", trimOWS(single(carrier, openAIKey)))
 	r.readLoad(shortField(combined(carrier, orcaKey)))
@@ -89,8 +131,8 @@ func shortField(field string) string {
 }
 
 // readMetric reads one metric of Server-Timing: a name and parameters, of which
-// dur is in milliseconds.
-func (r *Response) readMetric(metric string) {
+// dur is in milliseconds. It returns the description of our own.
+func (r *Response) readMetric(metric string) (ours string) {
 	name, rest, more := cutQuoted(metric, ';')
 	name = trimOWS(name)
 	desc, dur := "", ""
@@ -109,11 +151,39 @@ func (r *Response) readMetric(metric string) {
 		if !r.SpanContext.IsValid() {
 			r.SpanContext = parseResponseContext(desc)
 		}
-		return
+		return ""
 	}
 	if isFieldName(name) {
 		r.addDuration(name, dur)
 	}
+	if strings.EqualFold(name, ourMetric) {
+		return desc
+	}
+	return ""
+}
+
+// readKept notes what the description of our metric says.
+func (r *Response) readKept(desc string) {
+	if desc == "" || !r.SpanContext.IsValid() || !hasPair(desc, keepField, "1") {
+		return
+	}
+	state, err := trace.TraceState{}.Insert(memberKey, keepField+":1")
+	if th := thresholdField(desc); th != "" && err == nil {
+		state, err = state.Insert(otelKey, thField+":"+th)
+	}
+	if err == nil {
+		r.SpanContext = r.SpanContext.WithTraceState(state)
+	}
+}
+
+func hasPair(value, key, val string) bool {
+	for value != "" {
+		var k, v string
+		if k, v, value = cutField(value); k == key {
+			return v == val
+		}
+	}
+	return false
 }
 
 func parseResponseContext(s string) trace.SpanContext {
