@@ -29,6 +29,7 @@ const (
 	reasonForced               // Tail.Keep
 	reasonRemote               // the caller keeps the trace
 	reasonHead                 // HeadRatio
+	reasonCallee               // a callee keeps the trace
 	fixedReasons
 )
 
@@ -108,7 +109,7 @@ func compile(p Policy) (*compiled, error) {
 		return nil, errNoPolicy
 	}
 	c := &compiler{}
-	c.reasons = []string{"", "forced", "remote", "head"}
+	c.reasons = []string{"", "forced", "remote", "head", "callee"}
 	c.judge = c.policy("policy", p)
 	if len(c.reasons) > maxLeaves {
 		c.errs = append(c.errs, fmt.Errorf("sampling: the policy has more than %d different reasons to keep a trace", maxLeaves-fixedReasons))

@@ -106,6 +106,7 @@ func (t *Tail) forget(s *shard, seg *segment) {
 	if !seg.counted && len(t.policy.tickers) > 0 {
 		t.finalVerdict(s, seg, 0)
 	}
+	s.countParts(seg)
 	s.remove(seg)
 }
 

@@ -12,7 +12,7 @@ import (
 const (
 	// ReasonKey is what kept the trace: errors, slow, slow_by, above_quantile,
 	// baseline, target_rate, adaptive, not, the name of a Match, custom:<name>, head,
-	// remote, forced, or what [Tail.Keep] was given.
+	// remote, callee, forced, or what [Tail.Keep] was given.
 	ReasonKey = attribute.Key("genai.sampling.reason")
 	// TruncatedKey is how many spans of the local trace are missing, because the
 	// trace was too large or memory ran out. Absent where none are.

@@ -126,6 +126,13 @@ func (s *service) metric(name string, by attribute.Key) map[string]int64 {
 	return sums
 }
 
+// points returns what a counter has counted.
+func (s *service) points(name string) []metricdata.DataPoint[int64] {
+	s.t.Helper()
+	data, _ := s.collect(name).(metricdata.Sum[int64])
+	return data.DataPoints
+}
+
 func (s *service) collect(name string) metricdata.Aggregation {
 	s.t.Helper()
 	var all metricdata.ResourceMetrics

@@ -151,6 +151,7 @@ func (t *Tail) closeTable() {
 			if seg.state < kept {
 				t.decideNow(s, seg, 0, &out)
 			}
+			s.countParts(seg)
 		}
 		s.segments, s.free, s.idle, s.buffered, s.decided = nil, nil, list{}, list{}, list{}
 		s.mu.Unlock()

@@ -30,6 +30,8 @@ type counts struct {
 	shedTraces, shedSpans uint64
 	aged, evicted         uint64 // traces
 	lostTraces            uint64 // by a full queue
+	parts                 parts  // of kept traces, in other processes
+	answered              parts  // kept traces whose parts all were kept, and others
 }
 
 // Attributes of the metrics.
@@ -39,6 +41,7 @@ const (
 	causeKey    = attribute.Key("genai.sampling.cause")
 	policyKey   = attribute.Key("genai.sampling.policy")
 	groupKey    = attribute.Key("genai.sampling.group")
+	completeKey = attribute.Key("genai.sampling.complete")
 )
 
 // metrics are what a Tail tells of itself, read when somebody collects them, and what it
@@ -53,6 +56,7 @@ type metrics struct {
 	errors  bound.Set
 
 	traces, spans, early, late, faults metric.Int64ObservableCounter
+	parts, answered                    metric.Int64ObservableCounter
 	bufferBytes, bufferTraces          metric.Int64ObservableGauge
 	queueBytes                         metric.Int64ObservableGauge
 	horizon, probability, threshold    metric.Float64ObservableGauge
@@ -73,7 +77,7 @@ func newMetrics(t *Tail) *metrics {
 }
 
 func (m *metrics) create(meter metric.Meter) error {
-	var errs [13]error
+	var errs [15]error
 	seconds := metric.WithUnit("s")
 	m.duration, errs[0] = meter.Float64Histogram("genai.sampling.request.duration", seconds,
 		metric.WithDescription("duration of the local roots of all traces, kept or not"),
@@ -103,10 +107,14 @@ func (m *metrics) create(meter metric.Meter) error {
 		metric.WithDescription("share of traces that a policy keeps at present"))
 	m.threshold, errs[12] = meter.Float64ObservableGauge("genai.sampling.slow_threshold", seconds,
 		metric.WithDescription("duration above which above_quantile keeps a trace at present"))
+	m.parts, errs[13] = meter.Int64ObservableCounter("genai.sampling.parts", metric.WithUnit("{part}"),
+		metric.WithDescription("parts of kept traces in called services that answered, by what these did with them"))
+	m.answered, errs[14] = meter.Int64ObservableCounter("genai.sampling.answered_traces", metric.WithUnit("{trace}"),
+		metric.WithDescription("kept traces with answers from called services, by whether all of these kept their parts"))
 	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
-	_, err := meter.RegisterCallback(m.observe, m.traces, m.spans, m.early, m.late, m.faults,
+	_, err := meter.RegisterCallback(m.observe, m.traces, m.spans, m.early, m.late, m.faults, m.parts, m.answered,
 		m.bufferBytes, m.bufferTraces, m.queueBytes, m.horizon, m.probability, m.threshold)
 	return err
 }
@@ -142,6 +150,10 @@ func (m *metrics) observe(_ context.Context, o metric.Observer) error {
 	count(m.early, sum.lostTraces, causeKey.String("queue"))
 	count(m.late, sum.lateKept, decisionKey.String("kept"))
 	count(m.late, sum.lateDropped, decisionKey.String("dropped"))
+	count(m.parts, sum.parts.kept, decisionKey.String("kept"))
+	count(m.parts, sum.parts.dropped, decisionKey.String("dropped"))
+	count(m.answered, sum.answered.kept, completeKey.Bool(true))
+	count(m.answered, sum.answered.dropped, completeKey.Bool(false))
 	if t.judge != nil {
 		count(m.faults, t.judge.faults.Load())
 	}
@@ -191,6 +203,10 @@ func (t *Tail) sum() (sum counts, bytes, traces int, oldest time.Duration) {
 		sum.aged += s.counts.aged
 		sum.evicted += s.counts.evicted
 		sum.lostTraces += s.counts.lostTraces
+		sum.parts.kept += s.counts.parts.kept
+		sum.parts.dropped += s.counts.parts.dropped
+		sum.answered.kept += s.counts.answered.kept
+		sum.answered.dropped += s.counts.answered.dropped
 		bytes += s.used
 		traces += len(s.segments)
 		if seg := s.buffered.head; seg != nil {

@@ -141,7 +141,7 @@ func TestWrongPoliciesAreRefusedWithTheirPlace(t *testing.T) {
 		policy  sampling.Policy
 		message string
 	}{
-		{sampling.Any(many...), "more than 96 different reasons"},
+		{sampling.Any(many...), "more than 95 different reasons"},
 		{sampling.Any(many...), "policy.any.8.custom: more than 8 custom policies"},
 		{none, "sampling: no policy given"},
 		{sampling.Any(), "policy.any: has no policies"},

@@ -42,6 +42,8 @@ type segment struct {
 	size   int                     // their bytes
 	lost   int                     // spans that were not taken, or given up
 
+	parts parts // of the trace in other processes
+
 	kept keptInfo // valid where state is kept
 	note string   // the reason given to Keep
 

@@ -98,13 +98,11 @@ func (t *Tail) Keep(ctx context.Context, reason string) {
 		s.mu.Unlock()
 		return
 	}
-	if seg := s.segments[sc.TraceID()]; seg != nil && seg.state != kept {
+	seg := s.segments[sc.TraceID()]
+	if seg != nil && seg.state != kept {
 		seg.note = bound.String(reason, 256)
-		t.keep(s, seg, keptInfo{never, reasonForced}, &out)
-	} else if _, known := s.cache.get(sc.TraceID()); seg == nil && !known {
-		s.counts.kept[reasonForced]++
-		s.cache.put(sc.TraceID(), keptInfo{never, reasonForced})
 	}
+	t.keepFor(s, sc.TraceID(), seg, keptInfo{never, reasonForced}, &out)
 	s.mu.Unlock()
 	t.finish(&out)
 }
