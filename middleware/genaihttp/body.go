@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/deadline"
 	"github.com/genaitrace/otelgenai/middleware/wire"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -55,6 +56,16 @@ func attach(ctx context.Context, resp *http.Response, a attempt) {
 		b.stop = context.AfterFunc(ctx, func() { b.finish(ctx.Err()) })
 	}
 	b.idle = time.AfterFunc(idleTimeout, b.lookIdle)
+}
+
+// follow lets a gateway's call follow the stream; nil where there is none.
+func (b *body) follow(gateway *genaitrace.Call) *wire.Follower {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.answer == nil {
+		return nil
+	}
+	return b.answer.Follow(gateway)
 }
 
 func (b *body) Read(p []byte) (int, error) {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -96,4 +98,45 @@ data: [DONE]
 	// gen_ai.usage.input_tokens = 19
 	// gen_ai.usage.output_tokens = 1
 	// genai.stream.terminal = done
+}
+
+// A gateway before any model server: one span for what the gateway's client sees,
+// one for what the gateway sees of the model server.
+func ExampleNewReverseProxy() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"model":"qwen2.5-7b-instruct","choices":[{"index":0,"delta":{"content":"Hello"}}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+
+data: [DONE]
+
+`)
+	}))
+	defer server.Close()
+	upstream, _ := url.Parse(server.URL)
+
+	spans := tracetest.NewSpanRecorder()
+	tp := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+	gateway := httptest.NewServer(genaihttp.NewReverseProxy(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
+	}, genaihttp.WithTracerProvider(tp)))
+
+	resp, err := http.Post(gateway.URL+"/v1/chat/completions", "application/json",
+		strings.NewReader(`{"model":"qwen2.5-7b-instruct","stream":true,"messages":[]}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	gateway.Close()
+
+	for _, span := range spans.Ended() {
+		fmt.Println(span.SpanKind(), span.Name())
+	}
+	// Output:
+	// client chat qwen2.5-7b-instruct
+	// server POST /v1/chat/completions
 }

@@ -87,6 +87,7 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 	rw := &writer{ResponseWriter: w, ctx: ctx, config: &h.config, call: call, exchange: wire.Exchange{
 		Path: outer.URL.Path, Request: outer.Header, Dialect: endpoint.Dialect,
 	}}
+	x.writer = rw
 	defer func() {
 		panicked := recover()
 		handBack(outer, r)
@@ -118,8 +119,11 @@ func handBack(outer, r *http.Request) {
 
 // An exchange is what the handlers of one request share.
 type exchange struct {
-	mu    sync.Mutex
-	route string
+	writer *writer // nil where nothing records
+
+	mu      sync.Mutex
+	route   string
+	drained bool // see isDrained
 }
 
 type exchangeKey struct{}
@@ -196,12 +200,12 @@ func finish(ctx context.Context, w *writer, panicked any) (status int, errType s
 	case status >= http.StatusInternalServerError:
 		errType = strconv.Itoa(status)
 		call.SetTerminal(semconv.GenAIStreamTerminalHTTPError)
-	case w.stream != nil && ctx.Err() != nil:
-		w.stream.Abandon(abandoned(ctx))
-	case w.stream != nil && aborted:
-		w.stream.End(errAborted)
-	case w.stream != nil:
-		w.stream.End(nil)
+	case w.reader() != nil && ctx.Err() != nil:
+		w.reader().Abandon(abandoned(ctx))
+	case w.reader() != nil && aborted:
+		w.reader().End(errAborted)
+	case w.reader() != nil:
+		w.reader().End(nil)
 	case w.gone() && !w.complete():
 		call.SetTerminal(semconv.GenAIStreamTerminalClientCancelled)
 	case aborted:

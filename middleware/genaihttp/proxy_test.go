@@ -80,66 +80,74 @@ func TestAReverseProxyBetweenBothSides(t *testing.T) {
 			server: "http_error", serverErr: "502", clientErr: "_OTHER",
 		},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				o := newTelemetry(t)
-				var seen http.Header
-				upstream, stopUpstream := serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					seen = r.Header
-					_, _ = io.Copy(io.Discard, r.Body)
-					tt.upstream(w, r)
-				}))
-				defer stopUpstream()
-				var base http.RoundTripper = upstream
-				if tt.refuse {
-					base = baseTransport(func(r *http.Request) (*http.Response, error) {
+		for wiring, hooked := range map[string]bool{"by hand": false, "NewReverseProxy": true} {
+			t.Run(tt.name+", "+wiring, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					o := newTelemetry(t)
+					var seen http.Header
+					upstream, stopUpstream := serve(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						seen = r.Header
 						_, _ = io.Copy(io.Discard, r.Body)
-						return nil, errors.New("refused")
-					})
-				}
-				proxy := &httputil.ReverseProxy{
-					Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "engine.internal"}) },
-					Transport: genaihttp.NewTransport(base, o.options()...),
-					ErrorLog:  quiet,
-				}
-				gateway, stopGateway := serve(genaihttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					time.Sleep(10 * time.Millisecond) // what comes before the proxy
-					proxy.ServeHTTP(w, r)
-				}), o.options()...))
-				defer stopGateway()
+						tt.upstream(w, r)
+					}))
+					defer stopUpstream()
+					var base http.RoundTripper = upstream
+					if tt.refuse {
+						base = baseTransport(func(r *http.Request) (*http.Response, error) {
+							_, _ = io.Copy(io.Discard, r.Body)
+							return nil, errors.New("refused")
+						})
+					}
+					proxy := &httputil.ReverseProxy{
+						Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "engine.internal"}) },
+						Transport: base,
+						ErrorLog:  quiet,
+					}
+					var next http.Handler = proxy
+					if hooked {
+						next = genaihttp.NewReverseProxy(proxy, o.options()...)
+					} else {
+						proxy.Transport = genaihttp.NewTransport(base, o.options()...)
+					}
+					gateway, stopGateway := serve(genaihttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						time.Sleep(10 * time.Millisecond) // what comes before the proxy
+						next.ServeHTTP(w, r)
+					}), o.options()...))
+					defer stopGateway()
 
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				start := time.Now()
-				resp, err := post(ctx, &http.Client{Transport: gateway})
-				require.NoError(t, err)
-				if tt.leave {
-					readUntil(t, resp, textEvent)
-					assert.Equal(t, 40*time.Millisecond, time.Since(start), "the proxy holds nothing back")
-					cancel()
-				}
-				_, _ = readAll(resp)
-				resp.Body.Close()
-				synctest.Wait()
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					start := time.Now()
+					resp, err := post(ctx, &http.Client{Transport: gateway})
+					require.NoError(t, err)
+					if tt.leave {
+						readUntil(t, resp, textEvent)
+						assert.Equal(t, 40*time.Millisecond, time.Since(start), "the proxy holds nothing back")
+						cancel()
+					}
+					_, _ = readAll(resp)
+					resp.Body.Close()
+					synctest.Wait()
 
-				require.EqualValues(t, 2, o.started.Load())
-				require.EqualValues(t, 2, o.ended.Load())
-				server, client := o.named("POST /v1/chat/completions"), o.named("chat gpt-fx")
-				assert.Equal(t, server.SpanContext().SpanID(), client.Parent().SpanID())
-				checkEnding(t, server, tt.server, tt.serverErr)
-				checkEnding(t, client, tt.client, tt.clientErr)
-				if !tt.refuse {
-					assert.Equal(t, []string{traceparent(client.SpanContext())}, seen["Traceparent"])
-					assert.Equal(t, []string{"genai=c:1"}, seen["Tracestate"])
-				}
-				if tt.ttft {
-					assert.Equal(t, 40.0, attributes(server)[semconv.LLMTTFTMsKey], "from arrival at the gateway")
-					assert.Equal(t, 30.0, attributes(client)[semconv.LLMTTFTMsKey], "from sending")
-				} else {
-					assert.NotContains(t, attributes(server), semconv.LLMTTFTMsKey)
-				}
-				assert.NotContains(t, o.seen(), "secret")
+					require.EqualValues(t, 2, o.started.Load())
+					require.EqualValues(t, 2, o.ended.Load())
+					server, client := o.named("POST /v1/chat/completions"), o.named("chat gpt-fx")
+					assert.Equal(t, server.SpanContext().SpanID(), client.Parent().SpanID())
+					checkEnding(t, server, tt.server, tt.serverErr)
+					checkEnding(t, client, tt.client, tt.clientErr)
+					if !tt.refuse {
+						assert.Equal(t, []string{traceparent(client.SpanContext())}, seen["Traceparent"])
+						assert.Equal(t, []string{"genai=c:1"}, seen["Tracestate"])
+					}
+					if tt.ttft {
+						assert.Equal(t, 40.0, attributes(server)[semconv.LLMTTFTMsKey], "from arrival at the gateway")
+						assert.Equal(t, 30.0, attributes(client)[semconv.LLMTTFTMsKey], "from sending")
+					} else {
+						assert.NotContains(t, attributes(server), semconv.LLMTTFTMsKey)
+					}
+					assert.NotContains(t, o.seen(), "secret")
+				})
 			})
-		})
+		}
 	}
 }

@@ -25,8 +25,11 @@ type requestBody struct {
 	ahead    []byte // read, but not handed out yet
 	aheadErr error  // what ended reading ahead, to be told after it
 
+	drained bool // what is not sent may be read when it is closed
+
 	mu     sync.Mutex // the transport may still read when the answer is there
 	reader *wire.RequestReader
+	sent   bool // the transport began to read
 }
 
 // readBody puts a requestBody in the place of the request's body, if it has one.
@@ -37,6 +40,8 @@ func readBody(req *http.Request, reader *wire.RequestReader) *requestBody {
 	}
 	if req.GetBody != nil {
 		b.readAhead(req.ContentLength)
+	} else {
+		b.drained = exchangeOf(req.Context()).isDrained()
 	}
 	req.Body = b
 	return b
@@ -67,11 +72,35 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	if b.aheadErr != nil {
 		return 0, b.aheadErr
 	}
+	if b.drained {
+		b.began()
+	}
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()
 	_, _ = b.reader.Write(p[:n])
 	b.mu.Unlock()
 	return n, err
+}
+
+// began notes that somebody reads the body, and reports whether somebody did
+// before.
+func (b *requestBody) began() (before bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, b.sent = b.sent, true
+	return before
+}
+
+// Close reads the start of a body that was never sent, such as where the server
+// could not be reached.
+func (b *requestBody) Close() error {
+	if b.drained && !b.began() {
+		rest, _ := io.ReadAll(io.LimitReader(b.ReadCloser, maxAhead))
+		b.mu.Lock()
+		_, _ = b.reader.Write(rest)
+		b.mu.Unlock()
+	}
+	return b.ReadCloser.Close()
 }
 
 // facts is what was read so far, and whether the answer will tell its usage.

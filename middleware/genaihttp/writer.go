@@ -11,6 +11,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/wire"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // A writer passes everything on to the server's ResponseWriter first, and then
@@ -23,10 +24,11 @@ type writer struct {
 	call     *genaitrace.Call
 	status   int // 0 until the header is out
 	exchange wire.Exchange
-	stream   *wire.Stream // nil where the response is not a stream of events
-	written  int64        // bytes of the body
-	unsent   int          // of them, since the last flush
-	hijacked bool         // what is sent is the handler's own
+	stream   *wire.Stream   // nil where the response is not a stream of events
+	follower *wire.Follower // of a stream that a transport of ours reads, in place of stream
+	written  int64          // bytes of the body
+	unsent   int            // of them, since the last flush
+	hijacked bool           // what is sent is the handler's own
 }
 
 // Unwrap is for http.ResponseController.
@@ -64,7 +66,7 @@ func (w *writer) headerWritten(status int) {
 	}
 	w.status = status
 	w.exchange.Response = w.Header()
-	if w.exchange.Streamed() {
+	if w.follower == nil && w.exchange.Streamed() {
 		w.stream = wire.NewHeldStream(w.call, w.exchange)
 	}
 }
@@ -74,8 +76,11 @@ func (w *writer) Write(p []byte) (int, error) {
 	gone := w.gone()
 	n, err := w.ResponseWriter.Write(p)
 	w.written += int64(n)
-	if w.stream != nil && !gone { // net/http takes what nobody gets any more
-		w.stream.Push(p[:n])
+	if w.reader() != nil && !gone { // net/http takes what nobody gets any more
+		if w.stream != nil {
+			w.stream.Push(p[:n])
+		}
+		w.follower.Written()
 		if w.unsent += n; w.unsent > serverBuffer {
 			w.sent()
 		}
@@ -90,13 +95,31 @@ const serverBuffer = 4 << 10
 // sent notes that what was written has left.
 func (w *writer) sent() {
 	w.unsent = 0
-	if w.stream != nil {
-		w.stream.Sent()
+	if r := w.reader(); r != nil {
+		r.Sent()
 	}
 }
 
+// A streamReader is told of the stream that is written.
+type streamReader interface {
+	Sent()
+	End(err error)
+	Abandon(terminal semconv.GenAIStreamTerminalAttr)
+}
+
+// reader returns what reads the stream; nil where there is none.
+func (w *writer) reader() streamReader {
+	switch {
+	case w.follower != nil:
+		return w.follower
+	case w.stream != nil:
+		return w.stream
+	}
+	return nil
+}
+
 func (w *writer) WriteString(s string) (int, error) {
-	if w.impliedHeader(); w.stream != nil {
+	if w.impliedHeader(); w.reader() != nil {
 		return w.Write([]byte(s))
 	}
 	n, err := io.WriteString(w.ResponseWriter, s)
@@ -164,7 +187,7 @@ func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 type readerFrom struct{ w *writer }
 
 func (r readerFrom) ReadFrom(src io.Reader) (int64, error) {
-	if r.w.impliedHeader(); r.w.stream != nil {
+	if r.w.impliedHeader(); r.w.reader() != nil {
 		return io.Copy(struct{ io.Writer }{r.w}, src)
 	}
 	n, err := r.w.ResponseWriter.(io.ReaderFrom).ReadFrom(src)

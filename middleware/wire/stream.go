@@ -23,8 +23,11 @@ type Stream struct {
 	status  int
 	event   func(Event)
 	ended   bool
+	cut     bool // it ended amid an event
 	held    bool // chunks wait for Sent
 	waiting []genaitrace.ChunkKind
+
+	follower *Follower // nil where nobody follows
 }
 
 // A framer splits a stream into events. What it hands on is valid only during the
@@ -94,6 +97,9 @@ const maxWaiting = 4096
 func (s *Stream) stamp(kind genaitrace.ChunkKind) {
 	if s.status >= http.StatusBadRequest {
 		return
+	}
+	if s.follower != nil {
+		s.follower.chunk(kind)
 	}
 	if !s.held {
 		s.call.Chunk(kind)
@@ -191,27 +197,40 @@ func (s *Stream) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
 	} else {
 		terminal = s.endEvents(clean, abandoned)
 	}
-	a := &s.answer
-	a.report(s.call)
 	if !s.held { // a gateway's span leaves the engine's times to that of its call
-		a.times.record(s.call)
+		s.answer.times.record(s.call)
 	}
-	if a.failed && (a.errType != "" || s.status < http.StatusBadRequest) { // else the status is the better word
-		s.call.SetErrorType(firstOf(a.errType, errTypeStream))
+	s.tell(s.call, terminal)
+	if s.follower != nil {
+		s.follower.conclude(s, clean)
 	}
-	s.call.SetTerminal(terminal)
 	if s.framer != nil && s.framer.unread() > 0 {
 		s.call.Fault(semconv.GenAIFaultParse, errUnread)
 	}
 }
 
+// tell reports what the stream told, and how it ended.
+func (s *Stream) tell(call *genaitrace.Call, terminal semconv.GenAIStreamTerminalAttr) {
+	a := &s.answer
+	a.report(call)
+	if a.failed && (a.errType != "" || s.status < http.StatusBadRequest) { // else the status is the better word
+		call.SetErrorType(firstOf(a.errType, errTypeStream))
+	}
+	call.SetTerminal(terminal)
+}
+
 // endEvents says how a stream of events ended.
 func (s *Stream) endEvents(clean bool, abandoned semconv.GenAIStreamTerminalAttr) semconv.GenAIStreamTerminalAttr {
-	cut := s.framer != nil && s.flush(abandoned == "")
+	s.cut = s.framer != nil && s.flush(abandoned == "")
 	if abandoned != semconv.GenAIStreamTerminalClientCancelled {
 		s.Sent() // what waits leaves with the end
 	}
-	terminal := s.answer.terminal(clean && (!cut || abandoned != ""))
+	return s.answer.ending(clean && (!s.cut || abandoned != ""), abandoned)
+}
+
+// ending is terminal for a stream that may have been abandoned before its end.
+func (a *Answer) ending(clean bool, abandoned semconv.GenAIStreamTerminalAttr) semconv.GenAIStreamTerminalAttr {
+	terminal := a.terminal(clean)
 	incomplete := terminal == semconv.GenAIStreamTerminalTruncated || terminal == semconv.GenAIStreamTerminalEOF
 	if abandoned != "" && incomplete {
 		return abandoned
