@@ -84,7 +84,7 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	rw := &writer{ResponseWriter: w, ctx: ctx, config: &h.config, call: call, exchange: wire.Exchange{
+	rw := &writer{ResponseWriter: w, ctx: ctx, config: &h.config, call: call, trailers: acceptsTrailers(outer.Header), exchange: wire.Exchange{
 		Path: outer.URL.Path, Request: outer.Header, Dialect: endpoint.Dialect,
 	}}
 	x.writer = rw
@@ -98,6 +98,7 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 			call.SetAttributes(otelsemconv.HTTPRoute(matched))
 		}
 		status, errType := finish(ctx, rw, panicked)
+		rw.tellLate(errType != "")
 		if !nested {
 			h.duration.record(ctx, time.Since(arrived), r, matched, status, errType)
 		}

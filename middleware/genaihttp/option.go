@@ -30,6 +30,7 @@ type config struct {
 	endpoints     []wire.Endpoint
 	filter        func(*http.Request) bool
 	traceResponse bool
+	tail          TailSampler
 }
 
 // An Option configures [NewHandler] and [NewTransport].

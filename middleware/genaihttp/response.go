@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/genaitrace/otelgenai/propagation"
 )
 
@@ -22,12 +24,16 @@ func WithTraceResponse() Option {
 }
 
 // responds reports whether responses carry anything of the trace.
-func (c *config) responds() bool { return c.traceResponse }
+func (c *config) responds() bool { return c.traceResponse || c.tail != nil && !c.public }
 
 // respond adds to the header of a response, just before it is sent, what the
-// caller asked to know of the trace.
-func (c *config) respond(ctx context.Context, header http.Header) {
-	if c.traceResponse {
-		propagation.InjectResponse(ctx, propagation.HTTPHeader(header))
+// caller asked to know of the trace, and reports whether it says that the trace is kept.
+// failed says that the response is a failure of the server.
+func (c *config) respond(ctx context.Context, header http.Header, failed bool) (kept bool) {
+	if !c.responds() {
+		return false
 	}
+	ctx = c.spanToTell(ctx, failed)
+	propagation.InjectResponse(ctx, propagation.HTTPHeader(header))
+	return trace.SpanContextFromContext(ctx).IsSampled()
 }

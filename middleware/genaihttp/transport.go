@@ -156,7 +156,10 @@ func outgoing(ctx context.Context, req *http.Request) *http.Request {
 // tell it, the server must.
 func (t *transport) send(req *http.Request, marked bool) (*http.Response, error) {
 	t.config.inject(req.Context(), req.URL, req.Header, marked)
-	return t.base.RoundTrip(req)
+	t.config.askForTrailers(req)
+	resp, err := t.base.RoundTrip(req)
+	t.config.listen(req, resp)
+	return resp, err
 }
 
 func defaultPort(scheme string) int {

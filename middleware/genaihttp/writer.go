@@ -29,6 +29,8 @@ type writer struct {
 	written  int64          // bytes of the body
 	unsent   int            // of them, since the last flush
 	hijacked bool           // what is sent is the handler's own
+	told     bool           // the caller knows that the trace is kept
+	trailers bool           // the caller reads trailers
 }
 
 // Unwrap is for http.ResponseController.
@@ -38,7 +40,7 @@ func (w *writer) WriteHeader(status int) {
 	// Informational headers may precede the real one.
 	final := status >= http.StatusOK || status == http.StatusSwitchingProtocols
 	if final {
-		w.respond()
+		w.respond(status)
 	}
 	w.ResponseWriter.WriteHeader(status)
 	if final {
@@ -49,14 +51,14 @@ func (w *writer) WriteHeader(status int) {
 // impliedHeader is for the header that net/http sends with whatever a handler
 // writes first.
 func (w *writer) impliedHeader() {
-	w.respond()
+	w.respond(http.StatusOK)
 	w.headerWritten(http.StatusOK)
 }
 
 // respond is called before the header of the response is sent.
-func (w *writer) respond() {
+func (w *writer) respond(status int) {
 	if w.status == 0 && !w.hijacked {
-		w.config.respond(w.ctx, w.Header())
+		w.told = w.config.respond(w.ctx, w.Header(), status >= http.StatusInternalServerError)
 	}
 }
 
