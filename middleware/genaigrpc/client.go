@@ -44,6 +44,7 @@ func NewClientHandler(opts ...Option) stats.Handler {
 		tracer:     c.tracer(),
 		durations:  newClientDurations(c.meter()),
 		propagator: c.propagator,
+		tail:       c.tail,
 	}
 }
 
@@ -51,6 +52,7 @@ type clientHandler struct {
 	tracer     trace.Tracer
 	durations  *durations
 	propagator otelprop.TextMapPropagator
+	tail       TailSampler
 	methods    methods
 }
 
@@ -114,6 +116,7 @@ func (h *clientHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
 			r.requested.Store(true)
 		}
 	case *stats.InTrailer:
+		h.listen(ctx, e)
 		if r := h.rpc(ctx); r != nil {
 			r.answered.Store(true)
 		}

@@ -19,6 +19,7 @@ type config struct {
 	meterProvider  metric.MeterProvider
 	propagator     otelprop.TextMapPropagator
 	publicEndpoint bool
+	tail           TailSampler
 }
 
 func newConfig(opts []Option) config {
