@@ -85,7 +85,7 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 		return
 	}
 	rw := &writer{ResponseWriter: w, ctx: ctx, config: &h.config, call: call, trailers: acceptsTrailers(outer.Header), exchange: wire.Exchange{
-		Path: outer.URL.Path, Request: outer.Header, Dialect: endpoint.Dialect,
+		Path: outer.URL.Path, Request: outer.Header, Dialect: endpoint.Dialect, Decoders: h.config.decoders,
 	}}
 	x.writer = rw
 	defer func() {

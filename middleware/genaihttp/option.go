@@ -1,6 +1,7 @@
 package genaihttp
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 
@@ -28,6 +29,7 @@ type config struct {
 	trusted       map[string]bool
 	provider      genaiconv.ProviderNameAttr
 	endpoints     []wire.Endpoint
+	decoders      map[string]wire.Decoder
 	filter        func(*http.Request) bool
 	traceResponse bool
 	tail          TailSampler
@@ -141,6 +143,21 @@ func WithTrustedHosts(hosts ...string) Option {
 func WithEndpoint(e wire.Endpoint) Option {
 	return optionFunc(func(c config) config {
 		c.endpoints = append(c.endpoints[:len(c.endpoints):len(c.endpoints)], e)
+		return c
+	})
+}
+
+// WithDecoder lets answers be read whose content encoding the caller asked for
+// itself, such as "br", from a decoded copy. Default: gzip and deflate. See
+// [wire.Decoder] for what a decoder must keep to.
+func WithDecoder(encoding string, decoder wire.Decoder) Option {
+	return optionFunc(func(c config) config {
+		decoders := maps.Clone(c.decoders)
+		if decoders == nil {
+			decoders = make(map[string]wire.Decoder, 1)
+		}
+		decoders[strings.ToLower(encoding)] = decoder
+		c.decoders = decoders
 		return c
 	})
 }

@@ -33,10 +33,11 @@ type transport struct {
 // The span ends when the body reaches its end or breaks, is closed, when the
 // request's context ends, or after 15 to 30 minutes in which nothing was read.
 //
-// An answer whose content encoding the caller asked for itself, as a proxy does
-// when it forwards Accept-Encoding, passes unread: it tells its duration and
-// status alone. Go's transport asks for gzip and decodes it where nobody else
-// does.
+// Where the caller asked for a content encoding itself, as a proxy does when it
+// forwards Accept-Encoding, the answer is read from a decoded copy: gzip and
+// deflate, and what [WithDecoder] adds. A goroutine holds the decoder until the
+// body's end. Any other encoding passes unread, and tells its duration and status
+// alone. (Go's transport asks for gzip and decodes it where nobody else does.)
 //
 // A nil base means http.DefaultTransport. Retries of a client are a span each.
 func NewTransport(base http.RoundTripper, opts ...Option) http.RoundTripper {
@@ -62,7 +63,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	a := attempt{
 		call: genaitrace.CallFromContext(ctx), body: body,
-		exchange: wire.Exchange{Path: req.URL.Path, Request: out.Header, Dialect: endpoint.Dialect},
+		exchange: wire.Exchange{
+			Path: req.URL.Path, Request: out.Header, Dialect: endpoint.Dialect, Decoders: t.config.decoders,
+		},
 	}
 	if a.number = a.call.Watch(); a.number > 0 {
 		a.call.SetRequest(facts)

@@ -2,7 +2,6 @@ package genaihttp_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"io"
@@ -108,48 +107,6 @@ func TestADocumentReadByADecoderIsNotAbandoned(t *testing.T) {
 	span := o.only()
 	checkEnding(t, span, "", "")
 	assert.EqualValues(t, 19, attributes(span)[genaiconv.UsageInputTokensKey])
-}
-
-// A content encoding that the application asked for hides the stream: nothing
-// is read and nothing is invented. One that the transport undoes hides nothing.
-func TestGzip(t *testing.T) {
-	var compressed bytes.Buffer
-	zip := gzip.NewWriter(&compressed)
-	_, _ = io.WriteString(zip, textEvent+finishEvent+usageEvent+doneEvent)
-	require.NoError(t, zip.Close())
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("Content-Encoding", "gzip")
-		_, _ = w.Write(compressed.Bytes())
-	})
-	for _, byApplication := range []bool{true, false} {
-		o := newTelemetry(t)
-		base, stop := serve(handler)
-		base.DisableCompression = false
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://engine/v1/chat/completions", strings.NewReader(chatRequest))
-		require.NoError(t, err)
-		want := textEvent + finishEvent + usageEvent + doneEvent
-		if byApplication {
-			req.Header.Set("Accept-Encoding", "gzip")
-			want = compressed.String()
-		}
-		resp, err := genaihttp.NewTransport(base, o.options()...).RoundTrip(req)
-		require.NoError(t, err)
-		got, err := readAll(resp)
-		require.NoError(t, err)
-		resp.Body.Close()
-		stop()
-		assert.Equal(t, want, got)
-		span := o.only()
-		if byApplication {
-			checkEnding(t, span, "", "")
-			assert.NotContains(t, attributes(span), semconv.LLMTTFTMsKey)
-		} else {
-			checkEnding(t, span, "done", "")
-			assert.Contains(t, attributes(span), semconv.LLMTTFTMsKey)
-		}
-	}
 }
 
 type readWriteCloser struct{ io.ReadWriter }

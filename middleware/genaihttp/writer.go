@@ -68,7 +68,7 @@ func (w *writer) headerWritten(status int) {
 	}
 	w.status = status
 	w.exchange.Response = w.Header()
-	if w.follower == nil && w.exchange.Streamed() {
+	if w.call != nil && w.follower == nil && w.exchange.Streamed() {
 		w.stream = wire.NewHeldStream(w.call, w.exchange)
 	}
 }

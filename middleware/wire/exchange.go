@@ -17,6 +17,9 @@ type Exchange struct {
 	Status int
 	// Dialect is how the answer is read. nil means to find out.
 	Dialect Dialect
+	// Decoders undo content encodings besides gzip and deflate, by their names in
+	// small letters, such as "br".
+	Decoders map[string]Decoder
 }
 
 // A framing is how a body is split into events.
@@ -32,19 +35,20 @@ const (
 )
 
 // Streamed reports whether the body is a stream of events that can be read: its
-// content type says so, and no content encoding hides it.
+// content type says so, and no content encoding hides it: gzip and deflate do not,
+// nor does one that has a decoder.
 func (x Exchange) Streamed() bool { return x.framing() != unframed }
 
 // Document reports whether the body is a whole answer that can be read.
 func (x Exchange) Document() bool {
-	return !isEncoded(x.Response) && isJSON(x.Response) && x.framing() == unframed
+	return !x.isHidden() && isJSON(x.Response) && x.framing() == unframed
 }
 
 func (x Exchange) framing() framing {
 	if x.Response == nil {
 		return unknown
 	}
-	if isEncoded(x.Response) {
+	if x.isHidden() {
 		return unframed
 	}
 	switch mediaType(x.Response) {
@@ -87,10 +91,4 @@ func mediaType(h http.Header) string {
 func isJSON(h http.Header) bool {
 	t := mediaType(h)
 	return t == "application/json" || strings.HasSuffix(t, "+json")
-}
-
-// isEncoded reports whether a content encoding hides the body.
-func isEncoded(h http.Header) bool {
-	e := h.Get("Content-Encoding")
-	return e != "" && !strings.EqualFold(e, "identity")
 }

@@ -96,7 +96,10 @@ func TestHeadersTellStreamsFromWholeAnswers(t *testing.T) {
 	}{
 		{"text/event-stream", "", "", 200, true, false},
 		{"Text/Event-Stream; charset=utf-8", "identity", "", 200, true, false},
-		{"text/event-stream", "gzip", "", 200, false, false},
+		{"text/event-stream", "gzip", "", 200, true, false},
+		{"application/json", "Deflate", "", 200, false, true},
+		{"text/event-stream", "br", "", 200, false, false},
+		{"text/event-stream", "gzip, br", "", 200, false, false},
 		{"application/x-ndjson", "", "", 200, true, false},
 		{"application/jsonl", "", "", 200, true, false},
 		{"application/vnd.amazon.eventstream", "", "", 200, true, false},

@@ -108,8 +108,7 @@ func (f *Follower) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
 	f.ended = true
 	switch s := f.stream; {
 	case s != nil:
-		clean = clean && f.clean && (!s.cut || abandoned != "")
-		s.tell(f.call, s.answer.ending(clean, abandoned))
+		s.tell(f.call, s.ending(clean && f.clean, abandoned))
 	case abandoned != "":
 		f.call.SetTerminal(abandoned)
 	default: // passed on in part, by a gateway that stopped reading

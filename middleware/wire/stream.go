@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -28,6 +29,8 @@ type Stream struct {
 	waiting []genaitrace.ChunkKind
 
 	follower *Follower // nil where nobody follows
+	decoding *decoding // nil where the body has no content encoding
+	lost     bool      // what follows in the body could not be decoded
 }
 
 // A framer splits a stream into events. What it hands on is valid only during the
@@ -58,6 +61,9 @@ func newStream(call *genaitrace.Call, x Exchange, f framer) *Stream {
 		s.answer.foreign = !slices.Contains(dialects, x.Dialect)
 	}
 	s.answer.readHeaders(x.Response, x.Status)
+	if d, _ := x.decoder(); d != nil {
+		s.decoding = newDecoding(d, s.push)
+	}
 	s.event = func(e Event) {
 		if kind, ok := s.answer.read(e); ok {
 			s.stamp(kind)
@@ -122,9 +128,17 @@ func (s *Stream) Sent() {
 // Push takes the bytes that follow in the stream, split anywhere. It keeps no
 // reference to p.
 func (s *Stream) Push(p []byte) {
-	if s.ended {
-		return
+	switch {
+	case s.ended:
+	case s.decoding != nil:
+		s.decoding.push(p)
+	default:
+		s.push(p)
 	}
+}
+
+// push takes what follows in the stream, decoded.
+func (s *Stream) push(p []byte) {
 	if s.framer == nil {
 		if p = s.sniff(p); s.framer == nil {
 			return
@@ -191,6 +205,12 @@ func (s *Stream) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
 		return
 	}
 	s.ended = true
+	if s.decoding != nil {
+		if err := s.decoding.finish(); err != nil {
+			s.lost = true
+			s.call.Fault(semconv.GenAIFaultParse, fmt.Errorf("answer: content encoding: %w: rest of it not read", err))
+		}
+	}
 	var terminal semconv.GenAIStreamTerminalAttr
 	if d, ok := s.framer.(*document); ok {
 		terminal = s.endDocument(d, clean, abandoned)
@@ -225,15 +245,19 @@ func (s *Stream) endEvents(clean bool, abandoned semconv.GenAIStreamTerminalAttr
 	if abandoned != semconv.GenAIStreamTerminalClientCancelled {
 		s.Sent() // what waits leaves with the end
 	}
-	return s.answer.ending(clean && (!s.cut || abandoned != ""), abandoned)
+	return s.ending(clean, abandoned)
 }
 
-// ending is terminal for a stream that may have been abandoned before its end.
-func (a *Answer) ending(clean bool, abandoned semconv.GenAIStreamTerminalAttr) semconv.GenAIStreamTerminalAttr {
-	terminal := a.terminal(clean)
-	incomplete := terminal == semconv.GenAIStreamTerminalTruncated || terminal == semconv.GenAIStreamTerminalEOF
-	if abandoned != "" && incomplete {
+// ending says how a stream that has ended did so for one who may have left before.
+func (s *Stream) ending(clean bool, abandoned semconv.GenAIStreamTerminalAttr) semconv.GenAIStreamTerminalAttr {
+	terminal := s.answer.terminal(clean && (!s.cut || abandoned != ""))
+	switch {
+	case terminal != semconv.GenAIStreamTerminalTruncated && terminal != semconv.GenAIStreamTerminalEOF:
+		return terminal
+	case abandoned != "":
 		return abandoned
+	case s.lost && clean:
+		return "" // its end may be in what was not read
 	}
 	return terminal
 }
@@ -243,7 +267,7 @@ func (a *Answer) ending(clean bool, abandoned semconv.GenAIStreamTerminalAttr) s
 // full without waiting for its io.EOF is how JSON decoders behave, not an
 // abandonment.
 func (s *Stream) endDocument(d *document, clean bool, abandoned semconv.GenAIStreamTerminalAttr) semconv.GenAIStreamTerminalAttr {
-	if !d.tooLong {
+	if !d.tooLong && !s.lost {
 		s.answer.readDocument(d.kept)
 	}
 	switch {
@@ -251,7 +275,7 @@ func (s *Stream) endDocument(d *document, clean bool, abandoned semconv.GenAIStr
 		return semconv.GenAIStreamTerminalHTTPError
 	case s.answer.failed:
 		return semconv.GenAIStreamTerminalError
-	case d.complete():
+	case d.complete(), s.lost && clean:
 		return ""
 	case abandoned == "" && !clean:
 		return semconv.GenAIStreamTerminalTruncated
