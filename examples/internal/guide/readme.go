@@ -5,6 +5,8 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"time"
 
 	"github.com/openai/openai-go/v3"
@@ -15,7 +17,9 @@ import (
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/genaigrpc"
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
+	"github.com/genaitrace/otelgenai/middleware/wire"
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv/translate"
 )
 
 func overHTTP(mux *http.ServeMux) (http.Handler, openai.Client) {
@@ -25,6 +29,24 @@ func overHTTP(mux *http.ServeMux) (http.Handler, openai.Client) {
 		Transport: genaihttp.NewTransport(http.DefaultTransport),
 	}))
 	return handler, client
+}
+
+func proxy(upstream *url.URL) http.Handler {
+	handler := genaihttp.NewReverseProxy(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(upstream) },
+	})
+	return handler
+}
+
+func ownPath() http.RoundTripper {
+	transport := genaihttp.NewTransport(http.DefaultTransport,
+		genaihttp.WithEndpoint(wire.Endpoint{Path: "/internal/llm", Dialect: wire.OpenAI}))
+	return transport
+}
+
+func fromOpenInference(exporter sdktrace.SpanExporter) (sdktrace.SpanExporter, error) {
+	tr, err := translate.New(translate.OpenInference, translate.Standard)
+	return translate.NewSpanExporter(exporter, tr), err
 }
 
 func overGRPC(target string, creds grpc.DialOption) (*grpc.Server, *grpc.ClientConn, error) {
