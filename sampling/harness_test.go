@@ -3,6 +3,8 @@ package sampling_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -21,7 +23,16 @@ import (
 	"github.com/genaitrace/otelgenai/sampling"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if name := os.Getenv(roleVariable); name != "" {
+		if err := play(name); err != nil {
+			fmt.Fprintln(os.Stderr, name, err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // A service is a provider of the real SDK that samples with a Tail, and what came out.
 type service struct {

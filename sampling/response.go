@@ -7,17 +7,17 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// ResponseContext is the span context of ctx as the response of its request tells it to
-// the caller: sampled if the trace is going to be kept here, as far as is known, and
-// with "genai=k:1" in the tracestate if that is for what happened in it rather than by
-// chance, so that the caller keeps its part as well. failed says that the
-// response reports a failure of this process, which no span may say yet. What is told is
-// a promise: from then on the trace is kept.
+// Promise returns the span context of ctx as other processes may be told it now: sampled
+// if the trace is going to be kept here, as far as is known, and with "genai=k:1" in the
+// tracestate if that is for what happened in it rather than by chance, so that they
+// keep their parts as well. failed says that this process fails, which no span may
+// say yet. From then on the trace is kept. Without a span of this process in ctx the
+// result is not valid.
 //
-// Middleware calls it just before the header or trailer of a response is sent; those of
-// this module do by their option WithTailSampler. Without a span of this process in ctx
-// the result is not valid.
-func (t *Tail) ResponseContext(ctx context.Context, failed bool) trace.SpanContext {
+// Middleware calls it just before the header or trailer of a response is sent, for the
+// caller, and before a request goes out without a span of its own; those of this module
+// do by their option WithTailSampler.
+func (t *Tail) Promise(ctx context.Context, failed bool) trace.SpanContext {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() || sc.IsRemote() {
 		return trace.SpanContext{}

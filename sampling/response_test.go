@@ -51,13 +51,13 @@ func TestAResponseTellsWhetherTheTraceIsKept(t *testing.T) {
 			inBubble(t, c.policy, func(t *testing.T, s *service) {
 				ctx, root := s.Start(remote(c.r, false, ""), "root")
 				c.work(ctx, s)
-				got := s.tail.ResponseContext(ctx, c.failed)
+				got := s.tail.Promise(ctx, c.failed)
 				assert.Equal(t, root.SpanContext().SpanID(), got.SpanID())
 				assert.Equal(t, c.told, got.IsSampled())
 				assertState(t, c.state, got.TraceState())
 				root.End() // without an error: what was promised holds all the same
 				time.Sleep(2 * time.Second)
-				after := s.tail.ResponseContext(ctx, false)
+				after := s.tail.Promise(ctx, false)
 				assert.Equal(t, c.told, after.IsSampled(), "once all is over")
 				s.flush()
 				if c.reason == "" {
@@ -72,8 +72,8 @@ func TestAResponseTellsWhetherTheTraceIsKept(t *testing.T) {
 
 func TestAResponseOfNoSpanTellsNothing(t *testing.T) {
 	s := serve(t, sampling.Errors())
-	assert.False(t, s.tail.ResponseContext(context.Background(), true).IsValid())
-	assert.False(t, s.tail.ResponseContext(remote(0, true, "genai=k:1"), true).IsValid(), "a caller's span is none of this process")
+	assert.False(t, s.tail.Promise(context.Background(), true).IsValid())
+	assert.False(t, s.tail.Promise(remote(0, true, "genai=k:1"), true).IsValid(), "a caller's span is none of this process")
 }
 
 // answer is what the callee of ctx says.
@@ -166,6 +166,6 @@ func TestAnswersAfterShutdownDoNoHarm(t *testing.T) {
 	ctx, root := s.Start(context.Background(), "root")
 	s.shutdown()
 	s.tail.CalleeResponded(ctx, answer(ctx, true, "genai=k:1"))
-	assert.False(t, s.tail.ResponseContext(ctx, true).IsSampled())
+	assert.False(t, s.tail.Promise(ctx, true).IsSampled())
 	root.End()
 }

@@ -14,10 +14,9 @@ import (
 // A TailSampler decides about traces once they have happened. *sampling.Tail is one.
 // Its methods are called by many goroutines.
 type TailSampler interface {
-	// ResponseContext is what a response tells its caller of the span of ctx: sampled
-	// where the trace is going to be kept. failed says that the response is a
-	// failure of the server.
-	ResponseContext(ctx context.Context, failed bool) trace.SpanContext
+	// Promise is what others are told of the span of ctx: sampled where the trace is
+	// going to be kept. failed says that a response is a failure of the server.
+	Promise(ctx context.Context, failed bool) trace.SpanContext
 	// CalleeResponded takes what the response to a request made with ctx says of the
 	// span that served it.
 	CalleeResponded(ctx context.Context, callee trace.SpanContext)
@@ -69,7 +68,7 @@ func tell(ctx context.Context, s TailSampler, err error) metadata.MD {
 	if ctx.Err() != nil {
 		return nil // nobody is there to hear it
 	}
-	sc := s.ResponseContext(ctx, isServerError(codeOf(err)))
+	sc := s.Promise(ctx, isServerError(codeOf(err)))
 	if !sc.IsValid() {
 		return nil
 	}

@@ -15,19 +15,18 @@ import (
 // A TailSampler decides about traces once they have happened. *sampling.Tail is one.
 // Its methods are called by many goroutines.
 type TailSampler interface {
-	// ResponseContext is what a response tells its caller of the span of ctx: sampled
-	// where the trace is going to be kept. failed says that the response is a
-	// failure of the server.
-	ResponseContext(ctx context.Context, failed bool) trace.SpanContext
+	// Promise is what others are told of the span of ctx: sampled where the trace is
+	// going to be kept. failed says that a response is a failure of the server.
+	Promise(ctx context.Context, failed bool) trace.SpanContext
 	// CalleeResponded takes what the response to a request made with ctx says of the
 	// span that served it.
 	CalleeResponded(ctx context.Context, callee trace.SpanContext)
 }
 
 // WithTailSampler joins the decisions of two processes: the handler tells its caller, in
-// Server-Timing, whether the trace is kept here, and the transport tells s what its
-// callees say, so that a failure which a callee handled keeps the caller's part too.
-// Default, and where s is nil: neither.
+// Server-Timing, whether the trace is kept here, and the transport tells its callees, where
+// that is certain since the span of the request began, and s what they say, so that a
+// failure which a callee handled keeps the caller's part too. Default, and where s is nil: neither.
 //
 // It is best effort. The handler speaks in the header, and once more in the trailer where
 // it then knows better, the answer has no Content-Length, and the request says
@@ -46,7 +45,20 @@ func (c *config) spanToTell(ctx context.Context, failed bool) context.Context {
 	if c.tail == nil || c.public {
 		return ctx
 	}
-	return trace.ContextWithSpanContext(ctx, c.tail.ResponseContext(ctx, failed))
+	return trace.ContextWithSpanContext(ctx, c.tail.Promise(ctx, failed))
+}
+
+// promised is ctx with what is known of the trace by now, for a callee. The span may have
+// begun before that.
+func (c *config) promised(ctx context.Context) context.Context {
+	if c.tail == nil || trace.SpanContextFromContext(ctx).IsSampled() {
+		return ctx
+	}
+	sc := c.tail.Promise(ctx, false)
+	if !sc.IsSampled() {
+		return ctx
+	}
+	return trace.ContextWithSpanContext(ctx, sc)
 }
 
 // tellLate says in the trailer what was not known when the header went out. The
@@ -57,7 +69,7 @@ func (w *writer) tellLate(failed bool) {
 		return
 	}
 	const key = http.TrailerPrefix + "Server-Timing"
-	sc := c.tail.ResponseContext(w.ctx, failed)
+	sc := c.tail.Promise(w.ctx, failed)
 	if copied := w.Header()[key]; !sc.IsSampled() && copied == nil { // by a proxy, from its upstream
 		return
 	}

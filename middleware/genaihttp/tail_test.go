@@ -262,3 +262,30 @@ func TestARequestWithoutAnAnswerSaysNothing(t *testing.T) {
 	root.End()
 	assert.Empty(t, caller.answers.seen)
 }
+
+func TestACalleeIsToldWhatIsCertainByNow(t *testing.T) {
+	for host, own := range map[string]bool{"http://engine": true, "http://api.example.com": false} {
+		caller := newParty(t)
+		ctx, root := caller.tracer.Start(context.Background(), "caller")
+		send := func() trace.SpanContext {
+			var told trace.SpanContext
+			base := roundTrip(func(r *http.Request) (*http.Response, error) {
+				told = trace.SpanContextFromContext(propagation.New().FromHTTP(r))
+				return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+			})
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, host, http.NoBody)
+			require.NoError(t, err)
+			resp, err := genaihttp.NewTransport(base, caller.options...).RoundTrip(req)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			return told
+		}
+		assert.False(t, send().IsSampled(), host)
+		caller.fails(httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody))
+		told := send()
+		assert.Equal(t, root.SpanContext().SpanID(), told.SpanID(), host)
+		assert.Equal(t, own, told.IsSampled(), host)
+		assert.Equal(t, own, propagation.MemberOf(told).Keep, host)
+		root.End()
+	}
+}

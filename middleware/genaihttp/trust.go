@@ -33,6 +33,7 @@ func (c *config) inject(ctx context.Context, target *url.URL, header http.Header
 		sendsTraceparent = sendsTraceparent || strings.EqualFold(field, "traceparent")
 	}
 	if c.trusts(target) {
+		ctx = c.promised(ctx)
 		if marked {
 			ctx = propagation.ContextWithCallerMark(ctx)
 		}
