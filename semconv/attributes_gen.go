@@ -623,6 +623,14 @@ const (
 	// Type: string. Example: "b7c4e19f02ad5310".
 	GenAIRetrieverQueryHashKey = attribute.Key("genai.retriever.query_hash")
 
+	// GenAIEmbeddingsInputCountKey is genai.embeddings.input_count: texts that
+	// one request asks embedding vectors for.
+	//
+	// Type: int. Unit: {text}. Example: 64.
+	//
+	// ai.batch.size counts requests that an engine runs together.
+	GenAIEmbeddingsInputCountKey = attribute.Key("genai.embeddings.input_count")
+
 	// GenAIRAGChunkIDKey is genai.rag.chunk_id: identifier of the piece of a
 	// document that was put into the prompt.
 	//
@@ -685,6 +693,12 @@ const (
 	//
 	// Type: string. Example: "self-harm".
 	GenAIGuardrailLabelKey = attribute.Key("genai.guardrail.label")
+
+	// GenAIGuardrailTargetKey is genai.guardrail.target: what a safety check
+	// looked at.
+	//
+	// Type: enum.
+	GenAIGuardrailTargetKey = attribute.Key("genai.guardrail.target")
 
 	// GenAIPostprocessRulesHitKey is genai.postprocess.rules_hit: rules that
 	// changed the output.
@@ -757,6 +771,12 @@ const (
 	//
 	// Type: int. Unit: {span}. Example: 412.
 	GenAISpanDroppedCountKey = attribute.Key("genai.span.dropped_count")
+
+	// GenAISpanOutlivedParentKey is genai.span.outlived_parent: whether the span
+	// ended after its parent, which says nothing of what came later.
+	//
+	// Type: boolean.
+	GenAISpanOutlivedParentKey = attribute.Key("genai.span.outlived_parent")
 
 	// GenAISpanRoleKey is genai.span.role: what a span stands for, whatever its
 	// name.
@@ -1182,10 +1202,13 @@ const (
 	// GenAIFaultTime: an end or a token lay before its start, or a reported
 	// duration cannot be true.
 	GenAIFaultTime GenAIFaultAttr = "time"
-	// GenAIFaultParse: part of a stream could not be read or was too long.
+	// GenAIFaultParse: part of a stream, or a value given as text, could not be
+	// read or was too long.
 	GenAIFaultParse GenAIFaultAttr = "parse"
 	// GenAIFaultPanic: a callback given by the user panicked.
 	GenAIFaultPanic GenAIFaultAttr = "panic"
+	// GenAIFaultParent: a span ended before work that runs below it.
+	GenAIFaultParent GenAIFaultAttr = "parent"
 )
 
 // GenAIFault returns genai.fault: what was wrong with an input that
@@ -1458,6 +1481,12 @@ func GenAIRetrieverQueryHash(v string) attribute.KeyValue {
 	return GenAIRetrieverQueryHashKey.String(v)
 }
 
+// GenAIEmbeddingsInputCount returns genai.embeddings.input_count: texts that
+// one request asks embedding vectors for.
+func GenAIEmbeddingsInputCount(v int) attribute.KeyValue {
+	return GenAIEmbeddingsInputCountKey.Int(v)
+}
+
 // GenAIRAGChunkID returns genai.rag.chunk_id: identifier of the piece of a
 // document that was put into the prompt.
 func GenAIRAGChunkID(v string) attribute.KeyValue {
@@ -1547,6 +1576,30 @@ func GenAIGuardrailRuleID(v string) attribute.KeyValue {
 // stands for.
 func GenAIGuardrailLabel(v string) attribute.KeyValue {
 	return GenAIGuardrailLabelKey.String(v)
+}
+
+// GenAIGuardrailTargetAttr is a value of genai.guardrail.target. The set is
+// open: where no constant fits, convert any string.
+type GenAIGuardrailTargetAttr string
+
+// Known values of genai.guardrail.target.
+const (
+	// GenAIGuardrailTargetInput: what the model is asked.
+	GenAIGuardrailTargetInput GenAIGuardrailTargetAttr = "input"
+	// GenAIGuardrailTargetOutput: what the model answered.
+	GenAIGuardrailTargetOutput GenAIGuardrailTargetAttr = "output"
+	// GenAIGuardrailTargetRetrieval: documents that were found.
+	GenAIGuardrailTargetRetrieval GenAIGuardrailTargetAttr = "retrieval"
+	// GenAIGuardrailTargetToolCall: the arguments of a tool call.
+	GenAIGuardrailTargetToolCall GenAIGuardrailTargetAttr = "tool_call"
+	// GenAIGuardrailTargetToolResult: what a tool gave back.
+	GenAIGuardrailTargetToolResult GenAIGuardrailTargetAttr = "tool_result"
+)
+
+// GenAIGuardrailTarget returns genai.guardrail.target: what a safety check
+// looked at.
+func GenAIGuardrailTarget(v GenAIGuardrailTargetAttr) attribute.KeyValue {
+	return GenAIGuardrailTargetKey.String(string(v))
 }
 
 // GenAIPostprocessRulesHit returns genai.postprocess.rules_hit: rules that
@@ -1663,6 +1716,12 @@ func GenAIRootCause(v GenAIRootCauseAttr) attribute.KeyValue {
 // passes and kernels that were left out because the request had too many.
 func GenAISpanDroppedCount(v int) attribute.KeyValue {
 	return GenAISpanDroppedCountKey.Int(v)
+}
+
+// GenAISpanOutlivedParent returns genai.span.outlived_parent: whether the
+// span ended after its parent, which says nothing of what came later.
+func GenAISpanOutlivedParent(v bool) attribute.KeyValue {
+	return GenAISpanOutlivedParentKey.Bool(v)
 }
 
 // GenAISpanRoleAttr is a value of genai.span.role. The set is open: where no

@@ -251,13 +251,15 @@ var attributes = [...]Attribute{
 		{Value: "length", Brief: "the token limit was reached"},
 		{Value: "disconnect", Brief: "the client went away"},
 	}},
+	{Key: "genai.embeddings.input_count", Type: "int", Unit: "{text}", Brief: "texts that one request asks embedding vectors for", Note: "ai.batch.size counts requests that an engine runs together", Origin: "house"},
 	{Key: "genai.fault", Type: "enum", Brief: "what was wrong with an input that telemetry had to drop", Origin: "house", Members: []Member{
 		{Value: "instrument", Brief: "a metric instrument could not be created"},
 		{Value: "arrival", Brief: "an arrival time lies in the future or implausibly far in the past"},
 		{Value: "count", Brief: "a count, a size or a share was out of its range or contradicted itself"},
 		{Value: "time", Brief: "an end or a token lay before its start, or a reported duration cannot be true"},
-		{Value: "parse", Brief: "part of a stream could not be read or was too long"},
+		{Value: "parse", Brief: "part of a stream, or a value given as text, could not be read or was too long"},
 		{Value: "panic", Brief: "a callback given by the user panicked"},
+		{Value: "parent", Brief: "a span ended before work that runs below it"},
 	}},
 	{Key: "genai.first_visible_ms", Type: "double", Unit: "ms", Brief: "arrival → first answer text; reasoning and tool calls do not count", Origin: "house"},
 	{Key: "genai.guardrail.label", Type: "string", Brief: "category that the rule stands for", Origin: "house"},
@@ -268,6 +270,13 @@ var attributes = [...]Attribute{
 		{Value: "flag", Brief: "the content passed with a mark"},
 	}},
 	{Key: "genai.guardrail.rule_id", Type: "string", Brief: "rule that decided", Origin: "house"},
+	{Key: "genai.guardrail.target", Type: "enum", Brief: "what a safety check looked at", Origin: "house", Members: []Member{
+		{Value: "input", Brief: "what the model is asked"},
+		{Value: "output", Brief: "what the model answered"},
+		{Value: "retrieval", Brief: "documents that were found"},
+		{Value: "tool_call", Brief: "the arguments of a tool call"},
+		{Value: "tool_result", Brief: "what a tool gave back"},
+	}},
 	{Key: "genai.input_tokens", Type: "int", Unit: "{token}", Brief: "tokens of the prompt, cached ones included; written where an outer span of the same trace already carries the official key", Origin: "alias", AliasOf: "ai.tokens.input", Factor: 1},
 	{Key: "genai.last_token_ms", Type: "double", Unit: "ms", Brief: "arrival → last generated output", Origin: "house"},
 	{Key: "genai.max_tokens", Type: "int", Unit: "{token}", Brief: "largest number of tokens that the model may generate", Origin: "alias", AliasOf: "gen_ai.request.max_tokens", Factor: 1},
@@ -320,6 +329,7 @@ var attributes = [...]Attribute{
 		{Value: "critical", Brief: "it is missed"},
 	}},
 	{Key: "genai.span.dropped_count", Type: "int", Unit: "{span}", Brief: "spans of forward passes and kernels that were left out because the request had too many", Origin: "house"},
+	{Key: "genai.span.outlived_parent", Type: "boolean", Brief: "whether the span ended after its parent, which says nothing of what came later", Origin: "house"},
 	{Key: "genai.span.role", Type: "enum", Brief: "what a span stands for, whatever its name", Origin: "house", Members: []Member{
 		{Value: "gateway", Brief: "entry of a gateway"},
 		{Value: "auth", Brief: "authentication or authorization"},
@@ -892,324 +902,330 @@ func find(key string) int {
 		return 154
 	case "genai.early_stop.reason":
 		return 155
-	case "genai.fault":
+	case "genai.embeddings.input_count":
 		return 156
-	case "genai.first_visible_ms":
+	case "genai.fault":
 		return 157
-	case "genai.guardrail.label":
+	case "genai.first_visible_ms":
 		return 158
-	case "genai.guardrail.outcome":
+	case "genai.guardrail.label":
 		return 159
-	case "genai.guardrail.rule_id":
+	case "genai.guardrail.outcome":
 		return 160
-	case "genai.input_tokens":
+	case "genai.guardrail.rule_id":
 		return 161
-	case "genai.last_token_ms":
+	case "genai.guardrail.target":
 		return 162
-	case "genai.max_tokens":
+	case "genai.input_tokens":
 		return 163
-	case "genai.model_name":
+	case "genai.last_token_ms":
 		return 164
-	case "genai.phase":
+	case "genai.max_tokens":
 		return 165
-	case "genai.postprocess.format_valid":
+	case "genai.model_name":
 		return 166
-	case "genai.postprocess.rules_hit":
+	case "genai.phase":
 		return 167
-	case "genai.preemption.count":
+	case "genai.postprocess.format_valid":
 		return 168
-	case "genai.preemption.duration_ms":
+	case "genai.postprocess.rules_hit":
 		return 169
-	case "genai.prompt.chain":
+	case "genai.preemption.count":
 		return 170
-	case "genai.prompt.entropy_bucket":
+	case "genai.preemption.duration_ms":
 		return 171
-	case "genai.prompt.hash":
+	case "genai.prompt.chain":
 		return 172
-	case "genai.prompt.length_bucket":
+	case "genai.prompt.entropy_bucket":
 		return 173
-	case "genai.prompt.placeholder_density":
+	case "genai.prompt.hash":
 		return 174
-	case "genai.prompt.roles":
+	case "genai.prompt.length_bucket":
 		return 175
-	case "genai.prompt.template_depth":
+	case "genai.prompt.placeholder_density":
 		return 176
-	case "genai.prompt.version":
+	case "genai.prompt.roles":
 		return 177
-	case "genai.quantization":
+	case "genai.prompt.template_depth":
 		return 178
-	case "genai.rag.chunk_id":
+	case "genai.prompt.version":
 		return 179
-	case "genai.ratelimit.wait_ms":
+	case "genai.quantization":
 		return 180
-	case "genai.refusal.reason":
+	case "genai.rag.chunk_id":
 		return 181
-	case "genai.request_id":
+	case "genai.ratelimit.wait_ms":
 		return 182
-	case "genai.retriever.hit_count":
+	case "genai.refusal.reason":
 		return 183
-	case "genai.retriever.query_hash":
+	case "genai.request_id":
 		return 184
-	case "genai.retriever.reranked":
+	case "genai.retriever.hit_count":
 		return 185
-	case "genai.retriever.type":
+	case "genai.retriever.query_hash":
 		return 186
-	case "genai.root_cause":
+	case "genai.retriever.reranked":
 		return 187
-	case "genai.signal.metadata":
+	case "genai.retriever.type":
 		return 188
-	case "genai.signal.source_model":
+	case "genai.root_cause":
 		return 189
-	case "genai.signal.type":
+	case "genai.signal.metadata":
 		return 190
-	case "genai.signal.value":
+	case "genai.signal.source_model":
 		return 191
-	case "genai.slo.duration_deviation":
+	case "genai.signal.type":
 		return 192
-	case "genai.slo.id":
+	case "genai.signal.value":
 		return 193
-	case "genai.slo.violation_level":
+	case "genai.slo.duration_deviation":
 		return 194
-	case "genai.span.dropped_count":
+	case "genai.slo.id":
 		return 195
-	case "genai.span.role":
+	case "genai.slo.violation_level":
 		return 196
-	case "genai.stall.count":
+	case "genai.span.dropped_count":
 		return 197
-	case "genai.stall.duration_ms":
+	case "genai.span.outlived_parent":
 		return 198
-	case "genai.step.count":
+	case "genai.span.role":
 		return 199
-	case "genai.step.tokens":
+	case "genai.stall.count":
 		return 200
-	case "genai.step_id":
+	case "genai.stall.duration_ms":
 		return 201
-	case "genai.stream.terminal":
+	case "genai.step.count":
 		return 202
-	case "genai.tenant.id":
+	case "genai.step.tokens":
 		return 203
-	case "genai.tensor_shape":
+	case "genai.step_id":
 		return 204
-	case "genai.timing.clamped":
+	case "genai.stream.terminal":
 		return 205
-	case "genai.timing.source":
+	case "genai.tenant.id":
 		return 206
-	case "genai.token.count":
+	case "genai.tensor_shape":
 		return 207
-	case "genai.token.direction":
+	case "genai.timing.clamped":
 		return 208
-	case "genai.token.gap.max_ms":
+	case "genai.timing.source":
 		return 209
-	case "genai.token.gap.p50_ms":
+	case "genai.token.count":
 		return 210
-	case "genai.token.gap.p95_ms":
+	case "genai.token.direction":
 		return 211
-	case "genai.token.position":
+	case "genai.token.gap.max_ms":
 		return 212
-	case "genai.token.throughput":
+	case "genai.token.gap.p50_ms":
 		return 213
-	case "genai.token.timeline":
+	case "genai.token.gap.p95_ms":
 		return 214
-	case "genai.tokenizer.expected_hash":
+	case "genai.token.position":
 		return 215
-	case "genai.tokenizer.hash":
+	case "genai.token.throughput":
 		return 216
-	case "genai.tool.status":
+	case "genai.token.timeline":
 		return 217
-	case "genai.trace.source":
+	case "genai.tokenizer.expected_hash":
 		return 218
-	case "genai.trace_flags":
+	case "genai.tokenizer.hash":
 		return 219
-	case "genai.ttft.emit_ms":
+	case "genai.tool.status":
 		return 220
-	case "genai.ttft.load_ms":
+	case "genai.trace.source":
 		return 221
-	case "genai.ttft.preempted_ms":
+	case "genai.trace_flags":
 		return 222
-	case "genai.ttft.prefill_ms":
+	case "genai.ttft.emit_ms":
 		return 223
-	case "genai.ttft.queue_ms":
+	case "genai.ttft.load_ms":
 		return 224
-	case "genai.ttft.schedule_ms":
+	case "genai.ttft.preempted_ms":
 		return 225
-	case "genai.ttft.tokenize_ms":
+	case "genai.ttft.prefill_ms":
 		return 226
-	case "genai.ttft.unattributed_ms":
+	case "genai.ttft.queue_ms":
 		return 227
-	case "genai.user.tier":
+	case "genai.ttft.schedule_ms":
 		return 228
-	case "gpu.device":
+	case "genai.ttft.tokenize_ms":
 		return 229
-	case "gpu_type":
+	case "genai.ttft.unattributed_ms":
 		return 230
-	case "heap_used_ratio":
+	case "genai.user.tier":
 		return 231
-	case "http.method":
+	case "gpu.device":
 		return 232
-	case "http.request.method":
+	case "gpu_type":
 		return 233
-	case "http.response.status_code":
+	case "heap_used_ratio":
 		return 234
-	case "http.route":
+	case "http.method":
 		return 235
-	case "http.status_code":
+	case "http.request.method":
 		return 236
-	case "hw.gpu.task":
+	case "http.response.status_code":
 		return 237
-	case "hw.id":
+	case "http.route":
 		return 238
-	case "hw.model":
+	case "http.status_code":
 		return 239
-	case "hw.name":
+	case "hw.gpu.task":
 		return 240
-	case "hw.type":
+	case "hw.id":
 		return 241
-	case "hw.vendor":
+	case "hw.model":
 		return 242
-	case "inference_id":
+	case "hw.name":
 		return 243
-	case "jsonrpc.protocol.version":
+	case "hw.type":
 		return 244
-	case "jsonrpc.request.id":
+	case "hw.vendor":
 		return 245
-	case "kernel_duration_ms":
+	case "inference_id":
 		return 246
-	case "kv_cache_hit_rate":
+	case "jsonrpc.protocol.version":
 		return 247
-	case "kv_cache_latency_ms":
+	case "jsonrpc.request.id":
 		return 248
-	case "llm.completion.tokens":
+	case "kernel_duration_ms":
 		return 249
-	case "llm.model.name":
+	case "kv_cache_hit_rate":
 		return 250
-	case "llm.prompt.tokens":
+	case "kv_cache_latency_ms":
 		return 251
-	case "llm.queue_wait_ms":
+	case "llm.completion.tokens":
 		return 252
-	case "llm.request.model":
+	case "llm.model.name":
 		return 253
-	case "llm.request.temperature":
+	case "llm.prompt.tokens":
 		return 254
-	case "llm.ttft_ms":
+	case "llm.queue_wait_ms":
 		return 255
-	case "max_memory_reserved":
+	case "llm.request.model":
 		return 256
-	case "mcp.method.name":
+	case "llm.request.temperature":
 		return 257
-	case "mcp.protocol.version":
+	case "llm.ttft_ms":
 		return 258
-	case "mcp.resource.uri":
+	case "max_memory_reserved":
 		return 259
-	case "mcp.session.id":
+	case "mcp.method.name":
 		return 260
-	case "memory_allocated":
+	case "mcp.protocol.version":
 		return 261
-	case "metadata":
+	case "mcp.resource.uri":
 		return 262
-	case "model-version":
+	case "mcp.session.id":
 		return 263
-	case "model.name":
+	case "memory_allocated":
 		return 264
-	case "model.version":
+	case "metadata":
 		return 265
-	case "model_name":
+	case "model-version":
 		return 266
-	case "native_alloc_rate":
+	case "model.name":
 		return 267
-	case "network.protocol.name":
+	case "model.version":
 		return 268
-	case "network.protocol.version":
+	case "model_name":
 		return 269
-	case "network.transport":
+	case "native_alloc_rate":
 		return 270
-	case "openai.api.type":
+	case "network.protocol.name":
 		return 271
-	case "openai.request.service_tier":
+	case "network.protocol.version":
 		return 272
-	case "openai.response.service_tier":
+	case "network.transport":
 		return 273
-	case "openai.response.system_fingerprint":
+	case "openai.api.type":
 		return 274
-	case "output.token_count":
+	case "openai.request.service_tier":
 		return 275
-	case "phase":
+	case "openai.response.service_tier":
 		return 276
-	case "prefill.duration_ms":
+	case "openai.response.system_fingerprint":
 		return 277
-	case "process.executable.name":
+	case "output.token_count":
 		return 278
-	case "process.executable.path":
+	case "phase":
 		return 279
-	case "process.exit.code":
+	case "prefill.duration_ms":
 		return 280
-	case "prompt":
+	case "process.executable.name":
 		return 281
-	case "prompt.hash":
+	case "process.executable.path":
 		return 282
-	case "prompt_chain":
+	case "process.exit.code":
 		return 283
-	case "prompt_length_bucket":
+	case "prompt":
 		return 284
-	case "quantization_type":
+	case "prompt.hash":
 		return 285
-	case "request.batch_size":
+	case "prompt_chain":
 		return 286
-	case "request.id":
+	case "prompt_length_bucket":
 		return 287
-	case "request_id":
+	case "quantization_type":
 		return 288
-	case "reserved":
+	case "request.batch_size":
 		return 289
-	case "retriever.hit_count":
+	case "request.id":
 		return 290
-	case "retriever.top_k":
+	case "request_id":
 		return 291
-	case "retriever.type":
+	case "reserved":
 		return 292
-	case "rpc.response.status_code":
+	case "retriever.hit_count":
 		return 293
-	case "server.address":
+	case "retriever.top_k":
 		return 294
-	case "server.port":
+	case "retriever.type":
 		return 295
-	case "service.name":
+	case "rpc.response.status_code":
 		return 296
-	case "service.version":
+	case "server.address":
 		return 297
-	case "session.id":
+	case "server.port":
 		return 298
-	case "signal_type":
+	case "service.name":
 		return 299
-	case "slo_id":
+	case "service.version":
 		return 300
-	case "source_model":
+	case "session.id":
 		return 301
-	case "span_duration_variance":
+	case "signal_type":
 		return 302
-	case "step_id":
+	case "slo_id":
 		return 303
-	case "stop_reason":
+	case "source_model":
 		return 304
-	case "time_to_first_token":
+	case "span_duration_variance":
 		return 305
-	case "token.count":
+	case "step_id":
 		return 306
-	case "token_seq_pos":
+	case "stop_reason":
 		return 307
-	case "token_throughput":
+	case "time_to_first_token":
 		return 308
-	case "tokenizer-hash":
+	case "token.count":
 		return 309
-	case "tokenizer_wait_ms":
+	case "token_seq_pos":
 		return 310
-	case "user.id":
+	case "token_throughput":
 		return 311
-	case "user_tier":
+	case "tokenizer-hash":
 		return 312
-	case "value":
+	case "tokenizer_wait_ms":
 		return 313
-	case "violation_level":
+	case "user.id":
 		return 314
+	case "user_tier":
+		return 315
+	case "value":
+		return 316
+	case "violation_level":
+		return 317
 	}
 	return family(key)
 }
@@ -1245,7 +1261,7 @@ var spans = [...]Span{
 	{Type: "gen_ai.invoke_workflow.internal", Kind: trace.SpanKindUnspecified, Brief: "the older name of gen_ai.invoke_agent.internal", Stability: "development", Deprecated: "a run of a workflow is like one of an agent, with the operation invoke_workflow", Replacement: "gen_ai.invoke_agent.internal"},
 	{Type: "gen_ai.memory.client", Kind: trace.SpanKindClient, InProcess: true, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"create_memory_store", "search_memory", "create_memory", "update_memory", "upsert_memory", "delete_memory", "delete_memory_store"}, Role: "memory", Brief: "one operation on an agent's memory", Stability: "development", Unseen: []string{"type"}, Attributes: requirements22},
 	{Type: "gen_ai.plan.internal", Kind: trace.SpanKindInternal, Names: []string{"plan {gen_ai.agent.name}", "plan"}, Operations: []string{"plan"}, Role: "plan", Entities: []string{"gen_ai.main_agent"}, Brief: "a planning step of an agent", Stability: "development", Unseen: []string{"type"}, Attributes: requirements23},
-	{Type: "gen_ai.retrieval", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, Attributes: requirements24},
+	{Type: "gen_ai.retrieval", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name} {gen_ai.data_source.id}", "{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, Attributes: requirements24},
 	{Type: "gen_ai.retrieval.client", Kind: trace.SpanKindUnspecified, Brief: "the older name of gen_ai.retrieval", Stability: "development", Deprecated: "renamed", Replacement: "gen_ai.retrieval"},
 	{Type: "gpu.decode", Kind: trace.SpanKindInternal, Role: "decode", Brief: "token by token generation", AliasOf: "inference.decode", Attributes: requirements25},
 	{Type: "gpu.inference", Kind: trace.SpanKindInternal, Role: "inference", Brief: "one request in the engine", AliasOf: "inference.generate", Attributes: requirements26},
@@ -1271,8 +1287,8 @@ var spans = [...]Span{
 	{Type: "prompt.render", Kind: trace.SpanKindInternal, Role: "template", Brief: "a prompt template is filled", Attributes: requirements37},
 	{Type: "queue.wait", Kind: trace.SpanKindInternal, Role: "queue", Brief: "the request waits for the scheduler", Attributes: requirements38},
 	{Type: "rag.rerank", Kind: trace.SpanKindInternal, Role: "rerank", Brief: "documents found are put into a new order", Attributes: requirements39},
-	{Type: "rag.retrieve", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, AliasOf: "gen_ai.retrieval", Attributes: requirements24},
-	{Type: "retriever.query", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, AliasOf: "gen_ai.retrieval", Attributes: requirements24},
+	{Type: "rag.retrieve", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name} {gen_ai.data_source.id}", "{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, AliasOf: "gen_ai.retrieval", Attributes: requirements24},
+	{Type: "retriever.query", Kind: trace.SpanKindInternal, Names: []string{"{gen_ai.operation.name} {gen_ai.data_source.id}", "{gen_ai.operation.name}"}, Operations: []string{"retrieval"}, Role: "retrieval", Brief: "one search in a data source", Stability: "development", Unseen: []string{"attributes"}, AliasOf: "gen_ai.retrieval", Attributes: requirements24},
 	{Type: "scheduler.dispatch", Kind: trace.SpanKindInternal, Role: "schedule", Brief: "the scheduler places the request", Attributes: requirements5},
 	{Type: "scheduler.wait", Kind: trace.SpanKindInternal, Role: "queue", Brief: "the request waits for the scheduler", AliasOf: "queue.wait", Attributes: requirements38},
 	{Type: "tokenizer.encode", Kind: trace.SpanKindInternal, Role: "tokenize", Brief: "the prompt becomes tokens", Attributes: requirements40},
@@ -1533,8 +1549,9 @@ var requirements5 = []Requirement{
 var requirements6 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "gen_ai.evaluation.name", Level: "required"},
-	{Key: "gen_ai.evaluation.score.value", Level: "recommended"},
-	{Key: "gen_ai.evaluation.score.label", Level: "recommended"},
+	{Key: "gen_ai.evaluation.score.value", Level: "conditional", If: "the evaluation gave one", When: Condition{{Op: Known}, {Op: Missing, Key: "error.type"}}},
+	{Key: "gen_ai.evaluation.score.label", Level: "conditional", If: "the evaluation gave one", When: Condition{{Op: Known}, {Op: Missing, Key: "error.type"}}},
+	{Key: "gen_ai.request.model", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
@@ -1940,7 +1957,8 @@ var requirements27 = []Requirement{
 
 var requirements28 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
-	{Key: "genai.guardrail.outcome", Level: "required"},
+	{Key: "genai.guardrail.outcome", Level: "conditional", If: "the check came to a decision", When: Condition{{Op: Missing, Key: "error.type"}}},
+	{Key: "genai.guardrail.target", Level: "recommended"},
 	{Key: "genai.guardrail.rule_id", Level: "recommended"},
 	{Key: "genai.guardrail.label", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
@@ -2120,6 +2138,7 @@ var requirements38 = []Requirement{
 
 var requirements39 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
+	{Key: "ai.operation", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 	{Key: "genai.retriever.hit_count", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
