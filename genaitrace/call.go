@@ -49,7 +49,8 @@ type Call struct {
 	after    time.Duration // base − arrival
 	began    int64         // the span's start, since arrival
 	gateway  bool
-	inner    bool // an outer span carries the official usage keys
+	inner    bool      // an outer span carries the official usage keys
+	run      *agentEnd // of an agent that counts the call
 	clock    clock
 	underWay underWay
 	done     atomic.Bool
@@ -103,6 +104,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	inner := isInner(ctx)
 	attrs := t.startAttributes(ctx, &req, req.callRole())
 	options, began := startOptions(trace.SpanKindClient, attrs, req.Arrived, arrived, now)
+	around := ctx
 	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), options...)
 	if !span.IsRecording() && !t.metrics.callEnabled(ctx) {
 		return ctx, nil
@@ -110,6 +112,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	c := &Call{t: t, ctx: ctx, span: span, req: req, inner: inner, base: now, after: now.Sub(arrived), began: began}
 	c.clock.start(c.base, c.after, t.stalls)
 	c.underWay = t.metrics.enter(ctx, callSide, &req)
+	c.run = runOf(around, &req)
 	return context.WithValue(ctx, callKey, c), c
 }
 

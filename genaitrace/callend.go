@@ -50,6 +50,7 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 		setStatus(c.span, how, err)
 	}
 	endSpan(c.span, at)
+	c.run.callEnded(&c.usage)
 	c.record(stats, how, errType, duration)
 }
 

@@ -63,6 +63,46 @@ var handleKinds = map[string]struct {
 		_, route := r.StartRoute(ctx, "m")
 		return route, func() {}
 	}},
+	"Retrieval": {"retrieval", func(ctx context.Context, r *recording) (ender, func()) {
+		_, search := r.StartRetrieval(ctx, genaitrace.RetrievalRequest{})
+		return search, func() {}
+	}},
+	"Rerank": {semconv.SpanRAGRerank, func(ctx context.Context, r *recording) (ender, func()) {
+		_, rerank := r.StartRerank(ctx, "")
+		return rerank, func() {}
+	}},
+	"Tool": {"execute_tool clock", func(ctx context.Context, r *recording) (ender, func()) {
+		_, tool := r.StartTool(ctx, genaitrace.ToolCall{Name: "clock"})
+		return tool, func() {}
+	}},
+	"AgentRun": {"invoke_agent", func(ctx context.Context, r *recording) (ender, func()) {
+		_, run := r.StartAgent(ctx, genaitrace.Agent{})
+		return run, func() {}
+	}},
+	"remote AgentRun": {"invoke_agent", func(ctx context.Context, r *recording) (ender, func()) {
+		_, run := r.StartAgent(ctx, genaitrace.Agent{Remote: true})
+		return run, func() {}
+	}},
+	"Workflow": {"invoke_workflow", func(ctx context.Context, r *recording) (ender, func()) {
+		_, run := r.StartWorkflow(ctx, "")
+		return run, func() {}
+	}},
+	"Plan": {"plan", func(ctx context.Context, r *recording) (ender, func()) {
+		_, plan := r.StartPlan(ctx, "")
+		return plan, func() {}
+	}},
+	"Memory": {"search_memory", func(ctx context.Context, r *recording) (ender, func()) {
+		_, memory := r.StartMemory(ctx, genaitrace.MemoryAccess{Remote: true})
+		return memory, func() {}
+	}},
+	"Evaluation": {semconv.SpanEvaluationRun, func(ctx context.Context, r *recording) (ender, func()) {
+		_, evaluation := r.StartEvaluation(ctx, genaitrace.EvaluationRequest{})
+		return evaluation, func() {}
+	}},
+	"Guardrail": {semconv.SpanGuardrailCheck, func(ctx context.Context, r *recording) (ender, func()) {
+		_, check := r.StartGuardrail(ctx, genaitrace.GuardrailCheck{})
+		return check, func() {}
+	}},
 	"Forward": {semconv.SpanModelForward, func(ctx context.Context, r *recording) (ender, func()) {
 		ctx, inf := r.StartInference(ctx, genaitrace.Request{})
 		_, p := inf.StartForward(ctx, genaitrace.Forward{})

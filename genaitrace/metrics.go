@@ -20,6 +20,8 @@ type metrics struct {
 	ttft   metric.Float64Histogram
 	active metric.Int64UpDownCounter // of hosts and gateways
 
+	work workMetrics // of operations
+
 	faults   metric.Int64Counter
 	reported [faultKinds]atomic.Bool // faults are logged once a kind
 
@@ -55,6 +57,7 @@ func newMetrics(m metric.Meter, words semconv.Vocabulary, chosen [extraKinds]boo
 		active: instrument(semconv.NewGenAIActiveRequests(m)),
 		faults: instrument(semconv.NewGenAITelemetryFaults(m)),
 		sets:   newSetCache(words, chosen),
+		work:   newWorkMetrics(m, words),
 		server: serverMetrics{
 			duration:  instrument(genaiconv.NewServerRequestDuration(m)),
 			ttft:      instrument(genaiconv.NewServerTimeToFirstToken(m)),
@@ -131,7 +134,7 @@ func (m *metrics) gatewayEnabled(ctx context.Context) bool {
 	return m.ttft.Enabled(ctx) || m.active.Enabled(ctx)
 }
 
-const faultKinds = 6
+const faultKinds = 7
 
 // faultIndex numbers the kinds of faults.
 func faultIndex(kind semconv.GenAIFaultAttr) int {
@@ -146,6 +149,8 @@ func faultIndex(kind semconv.GenAIFaultAttr) int {
 		return 4
 	case semconv.GenAIFaultPanic:
 		return 5
+	case semconv.GenAIFaultParent:
+		return 6
 	case semconv.GenAIFaultInstrument:
 	}
 	return 0

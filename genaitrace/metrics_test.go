@@ -234,6 +234,9 @@ func TestOneMetricIsEnoughForARequestToBeRecorded(t *testing.T) {
 		require.Contains(t, all, semconv.GenAITokenRateName)
 		require.Contains(t, all, semconv.GenAITokenStallsName)
 		require.Contains(t, all, semconv.GenAIBatchSizeName)
+		for _, name := range workMetrics {
+			require.Contains(t, all, name)
+		}
 		for name := range all {
 			only := recordTimed(t, words, sdkmetric.NewView(sdkmetric.Instrument{Name: name}, sdkmetric.Stream{}),
 				sdkmetric.NewView(sdkmetric.Instrument{Name: "*"}, sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}}))
@@ -292,6 +295,9 @@ func runEverything(t *testing.T, r *recording) {
 	batch.End()
 	call.End()
 	gateway.End()
+
+	runRAG(t, r)
+	runAgent(t, r)
 
 	for _, operation := range []genaiconv.OperationNameAttr{genaiconv.OperationNameEmbeddings, genaiconv.OperationNameFetchResponse} {
 		req := fullRequest()

@@ -12,16 +12,18 @@ import (
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
-// An Operation is work around a model call that has a span of its own, such as
-// what a gateway does before it calls a model. Its parent is the span that its
-// context carries. Where the span does not record, the Operation is nil and costs
-// nothing. Its methods are safe for concurrent use, do nothing on a nil Operation,
-// and do nothing after its end.
+// An Operation is work around a model call that has a span of its own: what a
+// gateway does before it calls a model, a search, a tool, a run of an agent. Its
+// parent is the span that its context carries. Where neither the span nor a metric
+// of the operation records, the Operation is nil and costs nothing. Its methods are
+// safe for concurrent use, do nothing on a nil Operation, and do nothing after its
+// end.
 type Operation struct {
 	t    *Tracer
 	ctx  context.Context //nolint:containedctx // it says whether the work was cancelled
 	span trace.Span
 	kind *operationKind
+	last ending    // nil where the kind adds nothing
 	base time.Time // of the start
 
 	gateway *Call // that the wait for a rate limit is told to, if any
@@ -34,18 +36,34 @@ type Operation struct {
 // operationKind is what tells one operation from another.
 type operationKind struct {
 	name     string
-	duration attribute.Key // the house key that repeats the span's duration
-	options  []trace.SpanStartOption
+	role     semconv.GenAISpanRoleAttr
+	duration attribute.Key           // the house key that repeats the span's duration
+	options  []trace.SpanStartOption // of one that starts with its role alone
 }
 
 // newOperationKind prepares what each span of the kind starts with. The role is
 // given at the start, because samplers read it.
 func newOperationKind(name string, role semconv.GenAISpanRoleAttr, duration attribute.Key) operationKind {
-	return operationKind{name, duration, []trace.SpanStartOption{trace.WithAttributes(semconv.GenAISpanRole(role))}}
+	return operationKind{name, role, duration, []trace.SpanStartOption{trace.WithAttributes(semconv.GenAISpanRole(role))}}
 }
 
-// startOperation starts an operation. What samplers read is among the kind's
-// options; what else is known goes to note.
+// An ending is what some kinds of operations add to their end. Its methods are
+// called once, the first with the operation's lock held.
+type ending interface {
+	// settle may change how the operation ended, and appends what is known only now.
+	settle(end operationEnd, attrs []attribute.KeyValue) (operationEnd, []attribute.KeyValue)
+	// record writes the metrics.
+	record(o *Operation, end operationEnd)
+}
+
+// operationEnd is how an operation ended.
+type operationEnd struct {
+	how     outcome
+	errType string
+	took    int64 // ns
+}
+
+// startOperation starts an operation whose facts come at its end.
 func (t *Tracer) startOperation(ctx context.Context, kind *operationKind) (context.Context, *Operation) {
 	if t == nil || t.tracer == nil {
 		return ctx, nil
@@ -54,7 +72,26 @@ func (t *Tracer) startOperation(ctx context.Context, kind *operationKind) (conte
 	if !span.IsRecording() {
 		return ctx, nil
 	}
-	return ctx, &Operation{t: t, ctx: ctx, span: span, kind: kind, base: time.Now()}
+	return ctx, t.newOperation(ctx, span, kind, nil)
+}
+
+func (t *Tracer) newOperation(ctx context.Context, span trace.Span, kind *operationKind, last ending) *Operation {
+	return &Operation{t: t, ctx: ctx, span: span, kind: kind, last: last, base: time.Now()}
+}
+
+// attributes begins what an operation starts with, with room for some more:
+// the facts of the context, and the role. What the operation says itself comes last,
+// and wins.
+func (kind *operationKind) attributes(ctx context.Context, room int) []attribute.KeyValue {
+	facts := FactsFromContext(ctx)
+	attrs := append(make([]attribute.KeyValue, 0, len(facts)+1+room), facts...)
+	return append(attrs, semconv.GenAISpanRole(kind.role))
+}
+
+// startSpan starts the span of an operation with all that samplers may read. attrs
+// are in Standard's words.
+func (t *Tracer) startSpan(ctx context.Context, name string, kind trace.SpanKind, attrs []attribute.KeyValue) (context.Context, trace.Span) {
+	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(t.words.Rewrite(attrs)...))
 }
 
 // Span returns the span, for what this package has no method for.
@@ -81,6 +118,15 @@ func (o *Operation) note(fact attribute.KeyValue) {
 	defer o.mu.Unlock()
 	if !o.ended {
 		o.facts = noted(o.facts, fact)
+	}
+}
+
+// learn changes what the ending of an operation knows, unless that has ended.
+func (o *Operation) learn(change func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.ended {
+		change()
 	}
 }
 
@@ -122,7 +168,10 @@ func (o *Operation) end(err error, flag endFlag, at time.Time) {
 	if o == nil || o.t == nil {
 		return
 	}
-	how, errType, err := judge(o.ctx, err, flag)
+	var end operationEnd
+	end.how, end.errType, err = judge(o.ctx, err, flag)
+	took, at, sane := endTime(at, 0, o.base, 0)
+	end.took = took
 
 	o.mu.Lock()
 	if o.ended {
@@ -131,24 +180,34 @@ func (o *Operation) end(err error, flag endFlag, at time.Time) {
 	}
 	o.ended = true
 	attrs := o.facts
+	if o.last != nil {
+		end, attrs = o.last.settle(end, attrs)
+	}
 	o.mu.Unlock()
 
-	took, at, sane := endTime(at, 0, o.base, 0)
 	if !sane {
 		o.t.metrics.fault(o.ctx, semconv.GenAIFaultTime, errBeforeStart)
 	}
 	if o.gateway != nil {
 		o.gateway.waited(took, sane)
 	}
-	if o.kind.duration != "" && sane {
-		attrs = append(attrs, o.kind.duration.Float64(ms(took)))
+	if o.span.IsRecording() {
+		if o.kind.duration != "" && sane {
+			attrs = append(attrs, o.kind.duration.Float64(ms(took)))
+		}
+		if end.errType != "" {
+			attrs = append(attrs, otelsemconv.ErrorTypeKey.String(end.errType))
+		}
+		if len(attrs) > 0 {
+			o.span.SetAttributes(o.t.words.Rewrite(attrs)...)
+		}
+		if o.t.stacks && end.how.isError() {
+			addStack(o.span, end.errType)
+		}
+		setStatus(o.span, end.how, err)
 	}
-	if errType != "" {
-		attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))
-	}
-	if len(attrs) > 0 {
-		o.span.SetAttributes(o.t.words.Rewrite(attrs)...)
-	}
-	setStatus(o.span, how, err)
 	endSpan(o.span, at)
+	if o.last != nil {
+		o.last.record(o, end)
+	}
 }

@@ -67,6 +67,8 @@ func TestTreesOfOperations(t *testing.T) {
 		"gateway":    runGateway,
 		"operations": runOperations,
 		"everything": func(t *testing.T, r *recording) { everyPhase(t.Context(), r).End() },
+		"rag":        runRAG,
+		"agent":      runAgent,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -38,8 +38,9 @@ type Request struct {
 	Choices int
 	// OutputType is the form of output that the request asks for.
 	OutputType genaiconv.OutputTypeAttr
-	// Dimensions is how long the vectors of an embeddings request shall be.
-	Dimensions int
+	// Dimensions is how long the vectors of an embeddings request shall be, Inputs
+	// how many texts it asks vectors for.
+	Dimensions, Inputs int
 	// ServerAddress and ServerPort say where a caller sends the request.
 	ServerAddress string
 	ServerPort    int
@@ -93,12 +94,7 @@ func (r *Request) appendFacts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	if r.Model != "" {
 		attrs = append(attrs, genaiconv.RequestModel(r.Model))
 	}
-	if r.ServerAddress != "" {
-		attrs = append(attrs, otelsemconv.ServerAddress(r.ServerAddress))
-		if r.ServerPort > 0 {
-			attrs = append(attrs, otelsemconv.ServerPort(r.ServerPort))
-		}
-	}
+	attrs = appendServer(attrs, r.ServerAddress, r.ServerPort)
 	if r.ModelVersion != "" {
 		attrs = append(attrs, semconv.AIModelVersion(r.ModelVersion))
 	}
@@ -128,6 +124,20 @@ func (r *Request) appendFacts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	if r.Dimensions > 0 {
 		attrs = append(attrs, genaiconv.EmbeddingsDimensionCount(r.Dimensions))
 	}
+	if r.Inputs > 0 {
+		attrs = append(attrs, semconv.GenAIEmbeddingsInputCount(r.Inputs))
+	}
+	return attrs
+}
+
+func appendServer(attrs []attribute.KeyValue, address string, port int) []attribute.KeyValue {
+	if address == "" {
+		return attrs
+	}
+	attrs = append(attrs, otelsemconv.ServerAddress(address))
+	if port > 0 {
+		attrs = append(attrs, otelsemconv.ServerPort(port))
+	}
 	return attrs
 }
 
@@ -156,6 +166,7 @@ func (r *Request) learn(late Request) (news Request) {
 	learn(&r.Choices, late.Choices, &news.Choices)
 	learn(&r.OutputType, late.OutputType, &news.OutputType)
 	learn(&r.Dimensions, late.Dimensions, &news.Dimensions)
+	learn(&r.Inputs, late.Inputs, &news.Inputs)
 	return news
 }
 

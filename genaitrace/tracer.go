@@ -32,10 +32,12 @@ const maxQueueTime = 24 * time.Hour
 type Tracer struct {
 	tracer  trace.Tracer
 	metrics *metrics
-	models  bound.Set // models that may appear in span names
+	models  bound.Set               // models that may appear in span names
+	names   *[suffixKinds]bound.Set // and tools, agents and the like
 	words   semconv.Vocabulary
 
 	profileLabels bool
+	stacks        bool
 	stepEvents    int // of a phase
 	stalls        stallRule
 	// tokenEvents is how many tokens of a decode phase get an event each.
@@ -49,6 +51,7 @@ type config struct {
 	dimensions     [extraKinds]bool
 	chosen         bool // by option
 	profileLabels  bool
+	stacks         bool
 	stalls         stallRule
 	tokenEvents    int
 	err            error // what was wrong with the options
@@ -101,11 +104,13 @@ func New(opts ...Option) *Tracer {
 	}
 	return &Tracer{
 		models:  bound.Set{Limit: maxDistinct},
+		names:   newSuffixes(),
 		tracer:  c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(Version)),
 		metrics: newMetrics(c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version)), c.vocabulary, c.dimensions),
 		words:   c.vocabulary,
 
 		profileLabels: c.profileLabels,
+		stacks:        c.stacks,
 		stepEvents:    c.stepEvents,
 		stalls:        c.stalls, tokenEvents: c.tokenEvents,
 	}
@@ -118,6 +123,7 @@ const (
 	callKey
 	factsKey
 	labelsKey
+	agentKey
 )
 
 // ContextWithArrival notes when the request that ctx belongs to reached this
@@ -174,6 +180,35 @@ func (t *Tracer) spanName(operation, model string) string {
 		return operation
 	}
 	return operation + " " + model
+}
+
+// A suffixKind is whose name a span's name ends with.
+type suffixKind uint8
+
+const (
+	dataSourceSuffix suffixKind = iota
+	toolSuffix
+	agentSuffix
+	memorySuffix // the name is the operation, which callers choose
+	taskSuffix   // the same, of the task
+	suffixKinds
+)
+
+func newSuffixes() *[suffixKinds]bound.Set {
+	sets := new([suffixKinds]bound.Set)
+	for i := range sets {
+		sets[i].Limit = maxDistinct
+	}
+	return sets
+}
+
+// suffixed is "{operation} {name}", or the operation alone where the name is unknown,
+// and once this process has had too many of them.
+func (t *Tracer) suffixed(operation string, kind suffixKind, name string) string {
+	if name == "" || !t.names[kind].Admits(name) {
+		return operation
+	}
+	return operation + " " + name
 }
 
 // isInner reports whether an outer span of the same trace already carries the
