@@ -2,7 +2,10 @@ package genaigrpc_test
 
 import (
 	"context"
+	"net"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -16,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/genaigrpc"
@@ -23,31 +27,62 @@ import (
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
-// Both ends keep a deadline, and the client's cancellation comes about when the
-// server's own deadline passes. Whichever is first, it is the deadline that
-// passed, and nobody left.
-func TestADeadlineOfTheClientIsATimeoutOnTheServerAndBelow(t *testing.T) {
-	const rpcs = 20
-	o := newTelemetry(t)
-	l := connectLoopback(t, service{complete: func(ctx context.Context, _ string) (_ string, err error) {
-		if _, ok := ctx.Deadline(); !ok {
-			return "warm", nil
-		}
-		_, inf := o.tracer().StartInference(ctx, genaitrace.Request{Model: "m"})
-		defer inf.EndErr(&err)
-		<-ctx.Done()
-		return "", ctx.Err()
-	}}, []grpc.ServerOption{grpc.StatsHandler(genaigrpc.NewServerHandler(o.options()...))}, nil)
-	_, err := complete(t.Context(), l.conn)
-	require.NoError(t, err)
-	for range rpcs {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-		_, err := complete(ctx, l.conn)
-		cancel()
-		require.Equal(t, codes.DeadlineExceeded, status.Code(err))
-	}
-	l.stop()
+// A lateConn delays what its client sends.
+type lateConn struct {
+	net.Conn
+	by *atomic.Int64 // nanoseconds
+}
 
+func (c lateConn) Write(p []byte) (int, error) {
+	time.Sleep(time.Duration(c.by.Load()))
+	return c.Conn.Write(p)
+}
+
+// Both ends keep a deadline, counted from when each of them learnt of it, and the
+// client's cancellation comes about when the server's own deadline passes.
+// Whichever is first, it is the deadline that passed, and nobody left. A request
+// that was on its way for longer than the cancellation is makes the client first.
+func TestADeadlineOfTheClientIsATimeoutOnTheServerAndBelow(t *testing.T) {
+	for _, late := range []time.Duration{0, time.Millisecond, 9 * time.Millisecond} {
+		t.Run(late.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const rpcs = 20
+				o := newTelemetry(t)
+				var by atomic.Int64
+				listener := bufconn.Listen(1 << 16)
+				l := start(t, service{complete: func(ctx context.Context, _ string) (_ string, err error) {
+					by.Store(0)
+					if _, ok := ctx.Deadline(); !ok {
+						return "warm", nil
+					}
+					_, inf := o.tracer().StartInference(ctx, genaitrace.Request{Model: "m"})
+					defer inf.EndErr(&err)
+					<-ctx.Done()
+					return "", ctx.Err()
+				}}, listener, "passthrough:///engine:8033",
+					[]grpc.ServerOption{grpc.StatsHandler(genaigrpc.NewServerHandler(o.options()...))},
+					[]grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+						conn, err := listener.DialContext(ctx)
+						return lateConn{conn, &by}, err
+					})})
+				_, err := complete(t.Context(), l.conn)
+				require.NoError(t, err)
+				for range rpcs {
+					by.Store(int64(late))
+					ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+					_, err := complete(ctx, l.conn)
+					cancel()
+					require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+				}
+				l.stop()
+				checkTimeouts(t, o, rpcs)
+			})
+		})
+	}
+}
+
+func checkTimeouts(t *testing.T, o *telemetry, rpcs int) {
+	t.Helper()
 	servers, inferences := 0, 0
 	for _, span := range o.ended() {
 		switch {
