@@ -652,10 +652,16 @@ const (
 	GenAIBackendTypeKey = attribute.Key("genai.backend_type")
 
 	// GenAITensorShapeKey is genai.tensor_shape: dimensions of the tensor that a
-	// phase worked on.
+	// phase worked on; of a model call, of its first input.
 	//
 	// Type: int[]. Example: [16, 2048, 4096].
 	GenAITensorShapeKey = attribute.Key("genai.tensor_shape")
+
+	// GenAITensorInputsKey is genai.tensor.inputs: name, data type and
+	// dimensions of each input tensor of a model call, 16 at most.
+	//
+	// Type: string[]. Example: ["text_input BYTES [1,1]"].
+	GenAITensorInputsKey = attribute.Key("genai.tensor.inputs")
 
 	// GenAIContentTypeKey is genai.content_type: media type of the request as
 	// the model server received it.
@@ -676,6 +682,12 @@ const (
 	//
 	// Type: enum.
 	GenAIToolStatusKey = attribute.Key("genai.tool.status")
+
+	// GenAIPropagationPartKey is genai.propagation.part: what of the context
+	// that travels with a request was left out.
+	//
+	// Type: enum.
+	GenAIPropagationPartKey = attribute.Key("genai.propagation.part")
 
 	// GenAIGuardrailOutcomeKey is genai.guardrail.outcome: what a safety check
 	// decided.
@@ -766,8 +778,8 @@ const (
 	// Type: enum.
 	GenAIRootCauseKey = attribute.Key("genai.root_cause")
 
-	// GenAISpanDroppedCountKey is genai.span.dropped_count: spans of forward
-	// passes and kernels that were left out because the request had too many.
+	// GenAISpanDroppedCountKey is genai.span.dropped_count: spans below this one
+	// that were left out because there were too many.
 	//
 	// Type: int. Unit: {span}. Example: 412.
 	GenAISpanDroppedCountKey = attribute.Key("genai.span.dropped_count")
@@ -1505,9 +1517,15 @@ func GenAIBackendType(v string) attribute.KeyValue {
 }
 
 // GenAITensorShape returns genai.tensor_shape: dimensions of the tensor that
-// a phase worked on.
+// a phase worked on; of a model call, of its first input.
 func GenAITensorShape(v ...int) attribute.KeyValue {
 	return GenAITensorShapeKey.IntSlice(v)
+}
+
+// GenAITensorInputs returns genai.tensor.inputs: name, data type and
+// dimensions of each input tensor of a model call, 16 at most.
+func GenAITensorInputs(v ...string) attribute.KeyValue {
+	return GenAITensorInputsKey.StringSlice(v)
 }
 
 // GenAIContentType returns genai.content_type: media type of the request as
@@ -1543,6 +1561,31 @@ const (
 // GenAIToolStatus returns genai.tool.status: how a tool call ended.
 func GenAIToolStatus(v GenAIToolStatusAttr) attribute.KeyValue {
 	return GenAIToolStatusKey.String(string(v))
+}
+
+// GenAIPropagationPartAttr is a value of genai.propagation.part. The set is
+// open: where no constant fits, convert any string.
+type GenAIPropagationPartAttr string
+
+// Known values of genai.propagation.part.
+const (
+	// GenAIPropagationPartBaggageMember: a baggage member that did not fit into
+	// the budget of a hop.
+	GenAIPropagationPartBaggageMember GenAIPropagationPartAttr = "baggage_member"
+	// GenAIPropagationPartPromptChain: a prompt chain that did not fit.
+	GenAIPropagationPartPromptChain GenAIPropagationPartAttr = "prompt_chain"
+	// GenAIPropagationPartTracestateMember: a tracestate member of somebody else
+	// that did not fit.
+	GenAIPropagationPartTracestateMember GenAIPropagationPartAttr = "tracestate_member"
+	// GenAIPropagationPartBaggage: all baggage of a request that was larger than
+	// the specification allows.
+	GenAIPropagationPartBaggage GenAIPropagationPartAttr = "baggage"
+)
+
+// GenAIPropagationPart returns genai.propagation.part: what of the context
+// that travels with a request was left out.
+func GenAIPropagationPart(v GenAIPropagationPartAttr) attribute.KeyValue {
+	return GenAIPropagationPartKey.String(string(v))
 }
 
 // GenAIGuardrailOutcomeAttr is a value of genai.guardrail.outcome. The set
@@ -1712,8 +1755,8 @@ func GenAIRootCause(v GenAIRootCauseAttr) attribute.KeyValue {
 	return GenAIRootCauseKey.String(string(v))
 }
 
-// GenAISpanDroppedCount returns genai.span.dropped_count: spans of forward
-// passes and kernels that were left out because the request had too many.
+// GenAISpanDroppedCount returns genai.span.dropped_count: spans below this
+// one that were left out because there were too many.
 func GenAISpanDroppedCount(v int) attribute.KeyValue {
 	return GenAISpanDroppedCountKey.Int(v)
 }

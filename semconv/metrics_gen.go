@@ -14,21 +14,23 @@ import (
 
 // Names of the metrics.
 const (
-	GenAITimeToFirstTokenName   = "genai.time_to_first_token"
-	GenAIQueueWaitName          = "genai.queue.wait"
-	GenAIPrefillDurationName    = "genai.prefill.duration"
-	GenAIDecodeDurationName     = "genai.decode.duration"
-	GenAITokenRateName          = "genai.token.rate"
-	GenAITokensName             = "genai.tokens"
-	GenAITokenStallsName        = "genai.token.stalls"
-	GenAIActiveRequestsName     = "genai.active_requests"
-	GenAIActiveCallsName        = "genai.active_calls"
-	GenAIBatchSizeName          = "genai.batch.size"
-	GenAIKVCacheHitRatioName    = "genai.kv_cache.hit_ratio"
-	GenAIEvaluationsName        = "genai.evaluations"
-	GenAIGuardrailDecisionsName = "genai.guardrail.decisions"
-	GenAISignalValuesName       = "genai.signal.values"
-	GenAITelemetryFaultsName    = "genai.telemetry.faults"
+	GenAITimeToFirstTokenName     = "genai.time_to_first_token"
+	GenAIQueueWaitName            = "genai.queue.wait"
+	GenAIPrefillDurationName      = "genai.prefill.duration"
+	GenAIDecodeDurationName       = "genai.decode.duration"
+	GenAITokenRateName            = "genai.token.rate"
+	GenAITokensName               = "genai.tokens"
+	GenAITokenStallsName          = "genai.token.stalls"
+	GenAIActiveRequestsName       = "genai.active_requests"
+	GenAIActiveCallsName          = "genai.active_calls"
+	GenAIBatchSizeName            = "genai.batch.size"
+	GenAIKVCacheHitRatioName      = "genai.kv_cache.hit_ratio"
+	GenAIEvaluationsName          = "genai.evaluations"
+	GenAIGuardrailDecisionsName   = "genai.guardrail.decisions"
+	GenAISignalValuesName         = "genai.signal.values"
+	GenAIPropagationShedName      = "genai.propagation.shed"
+	GenAIPropagationConflictsName = "genai.propagation.conflicts"
+	GenAITelemetryFaultsName      = "genai.telemetry.faults"
 )
 
 // GenAITimeToFirstTokenBuckets returns the bucket boundaries of
@@ -1404,6 +1406,120 @@ func (GenAISignalValues) AttrGenAISignalSourceModel(value string) attribute.KeyV
 // model that the request asks for.
 func (GenAISignalValues) AttrGenAIRequestModel(value string) attribute.KeyValue {
 	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// GenAIPropagationShed is the instrument genai.propagation.shed: parts of
+// the context that were not sent on, or not taken, because they were too
+// large.
+//
+// Unit: {item}. Required: genai.propagation.part.
+//
+// The zero value records nothing.
+type GenAIPropagationShed struct {
+	metric.Int64Counter
+}
+
+// NewGenAIPropagationShed makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAIPropagationShed(m metric.Meter, opts ...metric.Int64CounterOption) (GenAIPropagationShed, error) {
+	if m == nil {
+		return GenAIPropagationShed{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAIPropagationShedName, append([]metric.Int64CounterOption{
+		metric.WithDescription("parts of the context that were not sent on, or not taken, because they were too large"),
+		metric.WithUnit("{item}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAIPropagationShed{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIPropagationShed) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.propagation.shed".
+func (GenAIPropagationShed) Name() string {
+	return GenAIPropagationShedName
+}
+
+// Unit returns "{item}".
+func (GenAIPropagationShed) Unit() string {
+	return "{item}"
+}
+
+// Description returns what the instrument measures.
+func (GenAIPropagationShed) Description() string {
+	return "parts of the context that were not sent on, or not taken, because they were too large"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAIPropagationShed) Add(ctx context.Context, value int64, propagationPart GenAIPropagationPartAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAIPropagationPart(propagationPart))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAIPropagationShed) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// GenAIPropagationConflicts is the instrument genai.propagation.conflicts:
+// trace contexts of a request that contradict the one that counts, and
+// became links.
+//
+// Unit: {conflict}.
+//
+// The zero value records nothing.
+type GenAIPropagationConflicts struct {
+	metric.Int64Counter
+}
+
+// NewGenAIPropagationConflicts makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewGenAIPropagationConflicts(m metric.Meter, opts ...metric.Int64CounterOption) (GenAIPropagationConflicts, error) {
+	if m == nil {
+		return GenAIPropagationConflicts{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAIPropagationConflictsName, append([]metric.Int64CounterOption{
+		metric.WithDescription("trace contexts of a request that contradict the one that counts, and became links"),
+		metric.WithUnit("{conflict}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAIPropagationConflicts{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAIPropagationConflicts) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.propagation.conflicts".
+func (GenAIPropagationConflicts) Name() string {
+	return GenAIPropagationConflictsName
+}
+
+// Unit returns "{conflict}".
+func (GenAIPropagationConflicts) Unit() string {
+	return "{conflict}"
+}
+
+// Description returns what the instrument measures.
+func (GenAIPropagationConflicts) Description() string {
+	return "trace contexts of a request that contradict the one that counts, and became links"
+}
+
+// Add adds value with the attributes given.
+func (m GenAIPropagationConflicts) Add(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs)
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAIPropagationConflicts) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
 }
 
 // GenAITelemetryFaults is the instrument genai.telemetry.faults: inputs that

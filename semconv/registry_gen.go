@@ -294,6 +294,12 @@ var attributes = [...]Attribute{
 	{Key: "genai.prompt.roles", Type: "string[]", Brief: "roles of the messages, in order", Origin: "house"},
 	{Key: "genai.prompt.template_depth", Type: "int", Brief: "templates nested in one another to make the prompt", Origin: "house"},
 	{Key: "genai.prompt.version", Type: "string", Brief: "version of the prompt template, a semantic version or a commit", Note: "one underscore away from its official twin; it has nothing to do with the model, though the two were once listed as a pair", Origin: "house", Official: "gen_ai.prompt.version", Factor: 1},
+	{Key: "genai.propagation.part", Type: "enum", Brief: "what of the context that travels with a request was left out", Origin: "house", Members: []Member{
+		{Value: "baggage_member", Brief: "a baggage member that did not fit into the budget of a hop"},
+		{Value: "prompt_chain", Brief: "a prompt chain that did not fit"},
+		{Value: "tracestate_member", Brief: "a tracestate member of somebody else that did not fit"},
+		{Value: "baggage", Brief: "all baggage of a request that was larger than the specification allows"},
+	}},
 	{Key: "genai.quantization", Type: "string", Brief: "number format of the model's weights", Origin: "house"},
 	{Key: "genai.rag.chunk_id", Type: "string", Brief: "identifier of the piece of a document that was put into the prompt", Origin: "house"},
 	{Key: "genai.ratelimit.wait_ms", Type: "double", Unit: "ms", Brief: "time that a gateway held the request back for a rate limit; no part of llm.queue_wait_ms", Origin: "house"},
@@ -328,7 +334,7 @@ var attributes = [...]Attribute{
 		{Value: "warning", Brief: "it will be missed if this goes on"},
 		{Value: "critical", Brief: "it is missed"},
 	}},
-	{Key: "genai.span.dropped_count", Type: "int", Unit: "{span}", Brief: "spans of forward passes and kernels that were left out because the request had too many", Origin: "house"},
+	{Key: "genai.span.dropped_count", Type: "int", Unit: "{span}", Brief: "spans below this one that were left out because there were too many", Origin: "house"},
 	{Key: "genai.span.outlived_parent", Type: "boolean", Brief: "whether the span ended after its parent, which says nothing of what came later", Origin: "house"},
 	{Key: "genai.span.role", Type: "enum", Brief: "what a span stands for, whatever its name", Origin: "house", Members: []Member{
 		{Value: "gateway", Brief: "entry of a gateway"},
@@ -378,7 +384,8 @@ var attributes = [...]Attribute{
 		{Value: "timeout", Brief: "a deadline passed or the stream stood idle for too long"},
 	}},
 	{Key: "genai.tenant.id", Type: "string", Brief: "tenant on whose behalf the request runs", Origin: "house", Sampling: true},
-	{Key: "genai.tensor_shape", Type: "int[]", Brief: "dimensions of the tensor that a phase worked on", Origin: "house"},
+	{Key: "genai.tensor.inputs", Type: "string[]", Brief: "name, data type and dimensions of each input tensor of a model call, 16 at most", Origin: "house"},
+	{Key: "genai.tensor_shape", Type: "int[]", Brief: "dimensions of the tensor that a phase worked on; of a model call, of its first input", Origin: "house"},
 	{Key: "genai.timing.clamped", Type: "boolean", Brief: "whether a reported time did not fit into the observed request and was cut to it", Origin: "house"},
 	{Key: "genai.timing.source", Type: "enum", Brief: "who measured the times on a span", Origin: "house", Members: []Member{
 		{Value: "observed", Brief: "this process, with its own clock"},
@@ -950,282 +957,286 @@ func find(key string) int {
 		return 178
 	case "genai.prompt.version":
 		return 179
-	case "genai.quantization":
+	case "genai.propagation.part":
 		return 180
-	case "genai.rag.chunk_id":
+	case "genai.quantization":
 		return 181
-	case "genai.ratelimit.wait_ms":
+	case "genai.rag.chunk_id":
 		return 182
-	case "genai.refusal.reason":
+	case "genai.ratelimit.wait_ms":
 		return 183
-	case "genai.request_id":
+	case "genai.refusal.reason":
 		return 184
-	case "genai.retriever.hit_count":
+	case "genai.request_id":
 		return 185
-	case "genai.retriever.query_hash":
+	case "genai.retriever.hit_count":
 		return 186
-	case "genai.retriever.reranked":
+	case "genai.retriever.query_hash":
 		return 187
-	case "genai.retriever.type":
+	case "genai.retriever.reranked":
 		return 188
-	case "genai.root_cause":
+	case "genai.retriever.type":
 		return 189
-	case "genai.signal.metadata":
+	case "genai.root_cause":
 		return 190
-	case "genai.signal.source_model":
+	case "genai.signal.metadata":
 		return 191
-	case "genai.signal.type":
+	case "genai.signal.source_model":
 		return 192
-	case "genai.signal.value":
+	case "genai.signal.type":
 		return 193
-	case "genai.slo.duration_deviation":
+	case "genai.signal.value":
 		return 194
-	case "genai.slo.id":
+	case "genai.slo.duration_deviation":
 		return 195
-	case "genai.slo.violation_level":
+	case "genai.slo.id":
 		return 196
-	case "genai.span.dropped_count":
+	case "genai.slo.violation_level":
 		return 197
-	case "genai.span.outlived_parent":
+	case "genai.span.dropped_count":
 		return 198
-	case "genai.span.role":
+	case "genai.span.outlived_parent":
 		return 199
-	case "genai.stall.count":
+	case "genai.span.role":
 		return 200
-	case "genai.stall.duration_ms":
+	case "genai.stall.count":
 		return 201
-	case "genai.step.count":
+	case "genai.stall.duration_ms":
 		return 202
-	case "genai.step.tokens":
+	case "genai.step.count":
 		return 203
-	case "genai.step_id":
+	case "genai.step.tokens":
 		return 204
-	case "genai.stream.terminal":
+	case "genai.step_id":
 		return 205
-	case "genai.tenant.id":
+	case "genai.stream.terminal":
 		return 206
-	case "genai.tensor_shape":
+	case "genai.tenant.id":
 		return 207
-	case "genai.timing.clamped":
+	case "genai.tensor.inputs":
 		return 208
-	case "genai.timing.source":
+	case "genai.tensor_shape":
 		return 209
-	case "genai.token.count":
+	case "genai.timing.clamped":
 		return 210
-	case "genai.token.direction":
+	case "genai.timing.source":
 		return 211
-	case "genai.token.gap.max_ms":
+	case "genai.token.count":
 		return 212
-	case "genai.token.gap.p50_ms":
+	case "genai.token.direction":
 		return 213
-	case "genai.token.gap.p95_ms":
+	case "genai.token.gap.max_ms":
 		return 214
-	case "genai.token.position":
+	case "genai.token.gap.p50_ms":
 		return 215
-	case "genai.token.throughput":
+	case "genai.token.gap.p95_ms":
 		return 216
-	case "genai.token.timeline":
+	case "genai.token.position":
 		return 217
-	case "genai.tokenizer.expected_hash":
+	case "genai.token.throughput":
 		return 218
-	case "genai.tokenizer.hash":
+	case "genai.token.timeline":
 		return 219
-	case "genai.tool.status":
+	case "genai.tokenizer.expected_hash":
 		return 220
-	case "genai.trace.source":
+	case "genai.tokenizer.hash":
 		return 221
-	case "genai.trace_flags":
+	case "genai.tool.status":
 		return 222
-	case "genai.ttft.emit_ms":
+	case "genai.trace.source":
 		return 223
-	case "genai.ttft.load_ms":
+	case "genai.trace_flags":
 		return 224
-	case "genai.ttft.preempted_ms":
+	case "genai.ttft.emit_ms":
 		return 225
-	case "genai.ttft.prefill_ms":
+	case "genai.ttft.load_ms":
 		return 226
-	case "genai.ttft.queue_ms":
+	case "genai.ttft.preempted_ms":
 		return 227
-	case "genai.ttft.schedule_ms":
+	case "genai.ttft.prefill_ms":
 		return 228
-	case "genai.ttft.tokenize_ms":
+	case "genai.ttft.queue_ms":
 		return 229
-	case "genai.ttft.unattributed_ms":
+	case "genai.ttft.schedule_ms":
 		return 230
-	case "genai.user.tier":
+	case "genai.ttft.tokenize_ms":
 		return 231
-	case "gpu.device":
+	case "genai.ttft.unattributed_ms":
 		return 232
-	case "gpu_type":
+	case "genai.user.tier":
 		return 233
-	case "heap_used_ratio":
+	case "gpu.device":
 		return 234
-	case "http.method":
+	case "gpu_type":
 		return 235
-	case "http.request.method":
+	case "heap_used_ratio":
 		return 236
-	case "http.response.status_code":
+	case "http.method":
 		return 237
-	case "http.route":
+	case "http.request.method":
 		return 238
-	case "http.status_code":
+	case "http.response.status_code":
 		return 239
-	case "hw.gpu.task":
+	case "http.route":
 		return 240
-	case "hw.id":
+	case "http.status_code":
 		return 241
-	case "hw.model":
+	case "hw.gpu.task":
 		return 242
-	case "hw.name":
+	case "hw.id":
 		return 243
-	case "hw.type":
+	case "hw.model":
 		return 244
-	case "hw.vendor":
+	case "hw.name":
 		return 245
-	case "inference_id":
+	case "hw.type":
 		return 246
-	case "jsonrpc.protocol.version":
+	case "hw.vendor":
 		return 247
-	case "jsonrpc.request.id":
+	case "inference_id":
 		return 248
-	case "kernel_duration_ms":
+	case "jsonrpc.protocol.version":
 		return 249
-	case "kv_cache_hit_rate":
+	case "jsonrpc.request.id":
 		return 250
-	case "kv_cache_latency_ms":
+	case "kernel_duration_ms":
 		return 251
-	case "llm.completion.tokens":
+	case "kv_cache_hit_rate":
 		return 252
-	case "llm.model.name":
+	case "kv_cache_latency_ms":
 		return 253
-	case "llm.prompt.tokens":
+	case "llm.completion.tokens":
 		return 254
-	case "llm.queue_wait_ms":
+	case "llm.model.name":
 		return 255
-	case "llm.request.model":
+	case "llm.prompt.tokens":
 		return 256
-	case "llm.request.temperature":
+	case "llm.queue_wait_ms":
 		return 257
-	case "llm.ttft_ms":
+	case "llm.request.model":
 		return 258
-	case "max_memory_reserved":
+	case "llm.request.temperature":
 		return 259
-	case "mcp.method.name":
+	case "llm.ttft_ms":
 		return 260
-	case "mcp.protocol.version":
+	case "max_memory_reserved":
 		return 261
-	case "mcp.resource.uri":
+	case "mcp.method.name":
 		return 262
-	case "mcp.session.id":
+	case "mcp.protocol.version":
 		return 263
-	case "memory_allocated":
+	case "mcp.resource.uri":
 		return 264
-	case "metadata":
+	case "mcp.session.id":
 		return 265
-	case "model-version":
+	case "memory_allocated":
 		return 266
-	case "model.name":
+	case "metadata":
 		return 267
-	case "model.version":
+	case "model-version":
 		return 268
-	case "model_name":
+	case "model.name":
 		return 269
-	case "native_alloc_rate":
+	case "model.version":
 		return 270
-	case "network.protocol.name":
+	case "model_name":
 		return 271
-	case "network.protocol.version":
+	case "native_alloc_rate":
 		return 272
-	case "network.transport":
+	case "network.protocol.name":
 		return 273
-	case "openai.api.type":
+	case "network.protocol.version":
 		return 274
-	case "openai.request.service_tier":
+	case "network.transport":
 		return 275
-	case "openai.response.service_tier":
+	case "openai.api.type":
 		return 276
-	case "openai.response.system_fingerprint":
+	case "openai.request.service_tier":
 		return 277
-	case "output.token_count":
+	case "openai.response.service_tier":
 		return 278
-	case "phase":
+	case "openai.response.system_fingerprint":
 		return 279
-	case "prefill.duration_ms":
+	case "output.token_count":
 		return 280
-	case "process.executable.name":
+	case "phase":
 		return 281
-	case "process.executable.path":
+	case "prefill.duration_ms":
 		return 282
-	case "process.exit.code":
+	case "process.executable.name":
 		return 283
-	case "prompt":
+	case "process.executable.path":
 		return 284
-	case "prompt.hash":
+	case "process.exit.code":
 		return 285
-	case "prompt_chain":
+	case "prompt":
 		return 286
-	case "prompt_length_bucket":
+	case "prompt.hash":
 		return 287
-	case "quantization_type":
+	case "prompt_chain":
 		return 288
-	case "request.batch_size":
+	case "prompt_length_bucket":
 		return 289
-	case "request.id":
+	case "quantization_type":
 		return 290
-	case "request_id":
+	case "request.batch_size":
 		return 291
-	case "reserved":
+	case "request.id":
 		return 292
-	case "retriever.hit_count":
+	case "request_id":
 		return 293
-	case "retriever.top_k":
+	case "reserved":
 		return 294
-	case "retriever.type":
+	case "retriever.hit_count":
 		return 295
-	case "rpc.response.status_code":
+	case "retriever.top_k":
 		return 296
-	case "server.address":
+	case "retriever.type":
 		return 297
-	case "server.port":
+	case "rpc.response.status_code":
 		return 298
-	case "service.name":
+	case "server.address":
 		return 299
-	case "service.version":
+	case "server.port":
 		return 300
-	case "session.id":
+	case "service.name":
 		return 301
-	case "signal_type":
+	case "service.version":
 		return 302
-	case "slo_id":
+	case "session.id":
 		return 303
-	case "source_model":
+	case "signal_type":
 		return 304
-	case "span_duration_variance":
+	case "slo_id":
 		return 305
-	case "step_id":
+	case "source_model":
 		return 306
-	case "stop_reason":
+	case "span_duration_variance":
 		return 307
-	case "time_to_first_token":
+	case "step_id":
 		return 308
-	case "token.count":
+	case "stop_reason":
 		return 309
-	case "token_seq_pos":
+	case "time_to_first_token":
 		return 310
-	case "token_throughput":
+	case "token.count":
 		return 311
-	case "tokenizer-hash":
+	case "token_seq_pos":
 		return 312
-	case "tokenizer_wait_ms":
+	case "token_throughput":
 		return 313
-	case "user.id":
+	case "tokenizer-hash":
 		return 314
-	case "user_tier":
+	case "tokenizer_wait_ms":
 		return 315
-	case "value":
+	case "user.id":
 		return 316
-	case "violation_level":
+	case "user_tier":
 		return 317
+	case "value":
+		return 318
+	case "violation_level":
+		return 319
 	}
 	return family(key)
 }
@@ -1332,41 +1343,43 @@ var metrics = [...]Metric{
 	{Name: "genai.guardrail.decisions", Instrument: "counter", Type: "int", Unit: "{decision}", Brief: "decisions of safety checks", Attributes: requirements57},
 	{Name: "genai.kv_cache.hit_ratio", Instrument: "histogram", Type: "double", Unit: "1", Brief: "share of the prompt that was found in the KV cache, from 0 to 1", Buckets: []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}, Attributes: requirements41},
 	{Name: "genai.prefill.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "first forward pass over the prompt starts → its last one ends", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements41},
+	{Name: "genai.propagation.conflicts", Instrument: "counter", Type: "int", Unit: "{conflict}", Brief: "trace contexts of a request that contradict the one that counts, and became links"},
+	{Name: "genai.propagation.shed", Instrument: "counter", Type: "int", Unit: "{item}", Brief: "parts of the context that were not sent on, or not taken, because they were too large", Attributes: requirements58},
 	{Name: "genai.queue.wait", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival or enqueue → taken by the scheduler", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements41},
-	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements58},
-	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements59},
-	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements60},
+	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements59},
+	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements60},
+	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements61},
 	{Name: "genai.token.rate", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", Buckets: []float64{1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000}, Attributes: requirements41},
 	{Name: "genai.token.stalls", Instrument: "counter", Type: "int", Unit: "{stall}", Brief: "pauses between two tokens that were longer than the stall threshold", Attributes: requirements41},
-	{Name: "genai.tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens read and generated in the process that runs the model", Attributes: requirements61},
-	{Name: "mcp.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its sender sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements62},
-	{Name: "mcp.client.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the client sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements63},
-	{Name: "mcp.server.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its receiver sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements64},
-	{Name: "mcp.server.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the server sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements65},
+	{Name: "genai.tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens read and generated in the process that runs the model", Attributes: requirements62},
+	{Name: "mcp.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its sender sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements63},
+	{Name: "mcp.client.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the client sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements64},
+	{Name: "mcp.server.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its receiver sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements65},
+	{Name: "mcp.server.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the server sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements66},
 }
 
 var events = [...]Event{
-	{Name: "content_blocked", Brief: "a safety rule held back what was generated; carries genai.guardrail.rule_id", Attributes: requirements66},
-	{Name: "early_stop", Brief: "generation stopped before its natural end; carries genai.early_stop.reason", Attributes: requirements67},
-	{Name: "engine_step", Brief: "one step of the engine, where somebody asked for the costliest of a phase", Attributes: requirements68},
-	{Name: "first_token", Brief: "the first generated output left for the stream; carries llm.ttft_ms", Attributes: requirements69},
+	{Name: "content_blocked", Brief: "a safety rule held back what was generated; carries genai.guardrail.rule_id", Attributes: requirements67},
+	{Name: "early_stop", Brief: "generation stopped before its natural end; carries genai.early_stop.reason", Attributes: requirements68},
+	{Name: "engine_step", Brief: "one step of the engine, where somebody asked for the costliest of a phase", Attributes: requirements69},
+	{Name: "first_token", Brief: "the first generated output left for the stream; carries llm.ttft_ms", Attributes: requirements70},
 	{Name: "gen_ai.assistant.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.choice", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.output.messages"},
-	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements70},
+	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements71},
 	{Name: "gen_ai.client.inference.operation.details", Log: true, Level: "opt_in", Severity: 5, Brief: "everything about one model call, content included where it is wanted, apart from the span", Stability: "development", Attributes: requirements8},
-	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements71},
-	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements72},
-	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements70},
+	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements72},
+	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements73},
+	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements71},
 	{Name: "gen_ai.system.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.system_instructions"},
 	{Name: "gen_ai.tool.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.user.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
-	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements73},
-	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements74},
-	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements75},
-	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements76},
-	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements69},
-	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements77},
-	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements78},
+	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements74},
+	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements75},
+	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements76},
+	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements77},
+	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements70},
+	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements78},
+	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements79},
 }
 
 var requirements0 = []Requirement{
@@ -2293,16 +2306,20 @@ var requirements57 = []Requirement{
 }
 
 var requirements58 = []Requirement{
+	{Key: "genai.propagation.part", Level: "required"},
+}
+
+var requirements59 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.source_model", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
-var requirements59 = []Requirement{
+var requirements60 = []Requirement{
 	{Key: "genai.fault", Level: "required"},
 }
 
-var requirements60 = []Requirement{
+var requirements61 = []Requirement{
 	{Key: "genai.span.role", Level: "recommended"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2315,7 +2332,7 @@ var requirements60 = []Requirement{
 	{Key: "genai.prompt.length_bucket", Level: "opt_in"},
 }
 
-var requirements61 = []Requirement{
+var requirements62 = []Requirement{
 	{Key: "genai.token.direction", Level: "required"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2327,7 +2344,7 @@ var requirements61 = []Requirement{
 	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
-var requirements62 = []Requirement{
+var requirements63 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -2342,20 +2359,20 @@ var requirements62 = []Requirement{
 	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
 	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
 	{Key: "mcp.resource.uri", Level: "opt_in"},
-}
-
-var requirements63 = []Requirement{
-	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
-	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
-	{Key: "mcp.protocol.version", Level: "recommended"},
-	{Key: "network.protocol.name", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "network.protocol.version", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "network.transport", Level: "recommended"},
-	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
-	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
 }
 
 var requirements64 = []Requirement{
+	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
+	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
+	{Key: "mcp.protocol.version", Level: "recommended"},
+	{Key: "network.protocol.name", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "network.protocol.version", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "network.transport", Level: "recommended"},
+	{Key: "server.address", Level: "recommended", If: "it applies", When: Condition{{Op: Known}}},
+	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
+}
+
+var requirements65 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -2370,7 +2387,7 @@ var requirements64 = []Requirement{
 	{Key: "mcp.resource.uri", Level: "opt_in"},
 }
 
-var requirements65 = []Requirement{
+var requirements66 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
 	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
 	{Key: "mcp.protocol.version", Level: "recommended"},
@@ -2379,16 +2396,16 @@ var requirements65 = []Requirement{
 	{Key: "network.transport", Level: "recommended"},
 }
 
-var requirements66 = []Requirement{
+var requirements67 = []Requirement{
 	{Key: "genai.guardrail.rule_id", Level: "required"},
 	{Key: "genai.guardrail.label", Level: "recommended"},
 }
 
-var requirements67 = []Requirement{
+var requirements68 = []Requirement{
 	{Key: "genai.early_stop.reason", Level: "required"},
 }
 
-var requirements68 = []Requirement{
+var requirements69 = []Requirement{
 	{Key: "genai.step_id", Level: "recommended"},
 	{Key: "ai.gpu.stream_id", Level: "recommended"},
 	{Key: "genai.token.position", Level: "recommended"},
@@ -2397,23 +2414,23 @@ var requirements68 = []Requirement{
 	{Key: "ai.tokenizer.wait_ms", Level: "recommended"},
 }
 
-var requirements69 = []Requirement{
+var requirements70 = []Requirement{
 	{Key: "llm.ttft_ms", Level: "required"},
 }
 
-var requirements70 = []Requirement{
-	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
-	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
-	{Key: "exception.stacktrace", Level: "recommended"},
-}
-
 var requirements71 = []Requirement{
-	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
 	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
+	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
 	{Key: "exception.stacktrace", Level: "recommended"},
 }
 
 var requirements72 = []Requirement{
+	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
+	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
+	{Key: "exception.stacktrace", Level: "recommended"},
+}
+
+var requirements73 = []Requirement{
 	{Key: "gen_ai.evaluation.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.evaluation.score.label", Level: "conditional", If: "it applies", When: Condition{{Op: Known}}},
@@ -2422,7 +2439,7 @@ var requirements72 = []Requirement{
 	{Key: "gen_ai.response.id", Level: "recommended", If: "it is known", When: Condition{{Op: Known}}},
 }
 
-var requirements73 = []Requirement{
+var requirements74 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.value", Level: "required"},
 	{Key: "genai.signal.source_model", Level: "recommended"},
@@ -2430,25 +2447,25 @@ var requirements73 = []Requirement{
 	{Key: "genai.signal.metadata", Level: "opt_in"},
 }
 
-var requirements74 = []Requirement{
+var requirements75 = []Requirement{
 	{Key: "genai.phase", Level: "required"},
 }
 
-var requirements75 = []Requirement{
+var requirements76 = []Requirement{
 	{Key: "genai.preemption.duration_ms", Level: "required"},
 	{Key: "genai.token.count", Level: "recommended"},
 }
 
-var requirements76 = []Requirement{
+var requirements77 = []Requirement{
 	{Key: "genai.token.position", Level: "required"},
 }
 
-var requirements77 = []Requirement{
+var requirements78 = []Requirement{
 	{Key: "genai.stall.duration_ms", Level: "required"},
 	{Key: "genai.token.position", Level: "recommended"},
 }
 
-var requirements78 = []Requirement{
+var requirements79 = []Requirement{
 	{Key: "genai.tokenizer.hash", Level: "required"},
 	{Key: "genai.tokenizer.expected_hash", Level: "required"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
