@@ -14,7 +14,6 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/propagation"
-	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // NewClientHandler returns what [google.golang.org/grpc.WithStatsHandler]
@@ -45,6 +44,8 @@ func NewClientHandler(opts ...Option) stats.Handler {
 		durations:  newClientDurations(c.meter()),
 		propagator: c.propagator,
 		tail:       c.tail,
+		methods:    methods{calls: c.modelCalls},
+		calls:      c.calls(),
 	}
 }
 
@@ -54,13 +55,16 @@ type clientHandler struct {
 	propagator otelprop.TextMapPropagator
 	tail       TailSampler
 	methods    methods
+	calls      *genaitrace.Tracer
 }
 
 // A clientRPC is one attempt of an RPC between TagRPC and its end.
 type clientRPC struct {
 	handler *clientHandler
 	method  *method
-	call    *genaitrace.Call // nil: the span is our own
+	call    *genaitrace.Call // that the RPC is; nil: the span is that of an RPC
+	own     bool             // nobody else ends the call
+	model   modelRPC         // reads the messages; nil where nobody does
 	span    trace.Span
 	start   time.Time
 	server  server
@@ -81,10 +85,16 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 	}
 	r := &clientRPC{handler: h, method: m, start: time.Now()}
 	call := genaitrace.CallFromContext(ctx)
-	if call.Watch() > 0 {
+	switch given := call.Watch() > 0; {
+	case given:
 		r.call, r.span = call, call.Span()
 		r.span.SetAttributes(m.attrs...)
-	} else {
+	case m.model != nil && !m.model.keyed:
+		ctx, r.call = h.calls.StartCall(ctx, genaitrace.Request{Operation: m.model.Operation, Provider: m.model.Provider})
+		r.call.Watch()
+		r.own, r.span = true, trace.SpanFromContext(ctx)
+		r.call.SetAttributes(m.attrs...)
+	default:
 		ctx, r.span = h.tracer.Start(ctx, m.name,
 			trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(m.attrs...), trace.WithTimestamp(r.start))
 	}
@@ -93,19 +103,43 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 		carried = propagation.ContextWithCallerMark(ctx)
 	}
 	ctx = inject(ctx, carried, h.propagator)
-	if r.call == nil && !r.span.IsRecording() && !h.durations.enabled(ctx) {
+	if m.model != nil {
+		r.model = h.modelRPC(ctx, r)
+	}
+	if r.call == nil && r.model == nil && !r.span.IsRecording() && !h.durations.enabled(ctx) {
 		return ctx
 	}
 	return context.WithValue(ctx, h, r)
 }
 
+// modelRPC returns what reads the messages of an RPC that calls a model.
+func (h *clientHandler) modelRPC(ctx context.Context, r *clientRPC) modelRPC {
+	model := r.method.model
+	switch {
+	case model.keyed:
+		return &requests{method: model, rpc: r.span, given: r.call, start: func(f *request, at time.Time) *genaitrace.Call {
+			_, call := h.calls.StartCall(ctx, genaitrace.Request{
+				Operation: model.Operation, Provider: f.Provider, Model: f.Model, Stream: true, Arrived: at,
+				ServerAddress: r.server.address, ServerPort: r.server.port,
+			})
+			return call
+		}}
+	case r.call != nil:
+		return &single{method: model, call: r.call, own: r.own}
+	default:
+		return nil
+	}
+}
+
 func (h *clientHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	switch e := event.(type) {
-	case *stats.InPayload:
-		return // once a token: as little as possible
+	case *stats.InPayload: // once a token
+		if r := h.rpc(ctx); r != nil && r.model != nil {
+			r.model.answered(e.Payload, e.RecvTime)
+		}
 	case *stats.Begin:
 		if r := h.rpc(ctx); r != nil {
-			r.streams = e.IsClientStream
+			r.begin(e)
 		}
 	case *stats.OutHeader:
 		if r := h.rpc(ctx); r != nil {
@@ -113,7 +147,7 @@ func (h *clientHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		}
 	case *stats.OutPayload:
 		if r := h.rpc(ctx); r != nil {
-			r.requested.Store(true)
+			r.request(e)
 		}
 	case *stats.InTrailer:
 		h.listen(ctx, e)
@@ -132,6 +166,20 @@ func (h *clientHandler) rpc(ctx context.Context) *clientRPC {
 	return r
 }
 
+func (r *clientRPC) begin(e *stats.Begin) {
+	r.streams = e.IsClientStream
+	if r.model != nil {
+		r.model.begin(e.IsClientStream, e.IsServerStream)
+	}
+}
+
+func (r *clientRPC) request(e *stats.OutPayload) {
+	r.requested.Store(true)
+	if r.model != nil {
+		r.model.sent(e.Payload, e.SentTime)
+	}
+}
+
 // sent notes which server the RPC goes to. A call has its server.address from
 // its starter, who may know better than the name that the connection bears.
 func (r *clientRPC) sent(e *stats.OutHeader) {
@@ -140,8 +188,11 @@ func (r *clientRPC) sent(e *stats.OutHeader) {
 		return
 	}
 	attrs := peerAttributes(e.RemoteAddr)
-	if r.call == nil {
+	switch {
+	case r.call == nil:
 		attrs = r.server.appendTo(attrs)
+	case r.own:
+		r.call.SetRequest(genaitrace.Request{ServerAddress: r.server.address, ServerPort: r.server.port})
 	}
 	r.span.SetAttributes(attrs...)
 }
@@ -154,10 +205,15 @@ func (r *clientRPC) end(ctx context.Context, e *stats.End) {
 	// A CANCELLED that a server sends to a client that waits is a failure.
 	cancelled := code == codes.Canceled && errors.Is(ctx.Err(), context.Canceled)
 	failed := code != codes.OK && !cancelled
+	how := ending{code: code, cancelled: cancelled, failed: failed, at: e.EndTime}
 	if r.call != nil {
-		r.feed(code, cancelled)
-	} else {
-		r.finish(code, failed, e.EndTime)
+		r.feed(how)
+	}
+	if r.model != nil {
+		r.model.end(how)
+	}
+	if r.call == nil {
+		r.finish(how)
 	}
 	r.handler.durations.record(ctx, e.EndTime.Sub(r.start),
 		series{method: r.method.label, server: r.server, code: code, failed: failed})
@@ -176,29 +232,24 @@ func (r *clientRPC) code(err error) codes.Code {
 
 // feed notes on the call how its RPC ended, for when its starter ends it, and
 // gives the call back where gRPC may make another attempt.
-func (r *clientRPC) feed(code codes.Code, cancelled bool) {
-	r.call.SetAttributes(endAttributes[code]...)
-	switch {
-	case code == codes.OK:
+func (r *clientRPC) feed(how ending) {
+	r.call.SetAttributes(endAttributes[how.code]...)
+	if r.own {
 		return
-	case cancelled:
-		r.call.SetTerminal(semconv.GenAIStreamTerminalClientCancelled)
-	case code == codes.DeadlineExceeded:
-		r.call.SetTerminal(semconv.GenAIStreamTerminalTimeout)
-		r.call.SetErrorType(codeNames[code])
-	case code != hidden:
-		r.call.SetErrorType(codeNames[code])
 	}
-	r.call.Release()
+	how.tell(r.call)
+	if how.code != codes.OK {
+		r.call.Release()
+	}
 }
 
 // finish ends a span of our own.
-func (r *clientRPC) finish(code codes.Code, failed bool, at time.Time) {
-	if failed {
-		r.span.SetAttributes(failureAttributes[code]...)
+func (r *clientRPC) finish(how ending) {
+	if how.failed {
+		r.span.SetAttributes(failureAttributes[how.code]...)
 		r.span.SetStatus(otelcodes.Error, "")
 	} else {
-		r.span.SetAttributes(endAttributes[code]...)
+		r.span.SetAttributes(endAttributes[how.code]...)
 	}
-	r.span.End(trace.WithTimestamp(at))
+	r.span.End(trace.WithTimestamp(how.at))
 }

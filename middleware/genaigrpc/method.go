@@ -28,11 +28,12 @@ type method struct {
 	name  string // of the span
 	label string // rpc.method
 	attrs []attribute.KeyValue
+	model *ModelCall // nil: its RPCs call no model
 }
 
-func newMethod(full string, common []attribute.KeyValue) *method {
+func newMethod(full string, common []attribute.KeyValue, calls map[string]*ModelCall) *method {
 	name := methodName(full)
-	m := &method{name: name, label: name}
+	m := &method{name: name, label: name, model: calls[name]}
 	m.attrs = append(m.attrs, common...)
 	m.attrs = append(m.attrs, otelsemconv.RPCSystemNameGRPC, otelsemconv.RPCMethod(name))
 	return m
@@ -62,6 +63,7 @@ func methodName(full string) string {
 // methods holds the methods that a handler has seen, by their full names.
 type methods struct {
 	common []attribute.KeyValue // start the attributes of each
+	calls  map[string]*ModelCall
 
 	known sync.Map // string → *method
 	mu    sync.Mutex
@@ -79,7 +81,7 @@ func (ms *methods) lookup(full string) (m *method, known bool) {
 	if ms.n >= maxMethods {
 		return newOtherMethod(full, ms.common), false
 	}
-	return newMethod(full, ms.common), false
+	return newMethod(full, ms.common, ms.calls), false
 }
 
 // remember makes m the method with this full name, while there is room.

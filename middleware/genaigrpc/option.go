@@ -8,6 +8,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/propagation"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // ScopeName is the name of the instrumentation scope of every span and metric
@@ -20,10 +21,12 @@ type config struct {
 	propagator     otelprop.TextMapPropagator
 	publicEndpoint bool
 	tail           TailSampler
+	vocabulary     []semconv.Vocabulary // none, or the one
+	modelCalls     map[string]*ModelCall
 }
 
 func newConfig(opts []Option) config {
-	c := config{propagator: propagation.New()}
+	c := config{propagator: propagation.New(), modelCalls: defaultModelCalls}
 	for _, o := range opts {
 		if o != nil {
 			c = o.apply(c)
@@ -40,6 +43,25 @@ func newConfig(opts []Option) config {
 
 func (c config) tracer() trace.Tracer {
 	return c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(genaitrace.Version))
+}
+
+// calls returns what records model calls.
+func (c config) calls() *genaitrace.Tracer {
+	opts := []genaitrace.Option{genaitrace.WithTracerProvider(c.tracerProvider), genaitrace.WithMeterProvider(c.meterProvider)}
+	for _, v := range c.vocabulary {
+		opts = append(opts, genaitrace.WithVocabulary(v))
+	}
+	return genaitrace.New(opts...)
+}
+
+// words are what attributes of model calls are written in on other spans.
+func (c config) words() semconv.Vocabulary {
+	for _, v := range c.vocabulary {
+		if v.Valid() {
+			return v
+		}
+	}
+	return semconv.Standard
 }
 
 func (c config) meter() metric.Meter {
@@ -86,6 +108,15 @@ func WithPropagators(p otelprop.TextMapPropagator) Option {
 		if p != nil {
 			c.propagator = p
 		}
+		return c
+	})
+}
+
+// WithVocabulary sets in which words the spans and metrics of model calls are
+// written; see [genaitrace.WithVocabulary].
+func WithVocabulary(v semconv.Vocabulary) Option {
+	return optionFunc(func(c config) config {
+		c.vocabulary = []semconv.Vocabulary{v}
 		return c
 	})
 }

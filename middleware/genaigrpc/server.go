@@ -43,9 +43,12 @@ func NewServerHandler(opts ...Option) stats.Handler {
 		durations:  newServerDurations(c.meter()),
 		propagator: c.propagator,
 		public:     c.publicEndpoint,
-		methods: methods{common: []attribute.KeyValue{
-			semconv.GenAISpanRole(semconv.GenAISpanRoleService),
-		}},
+		methods: methods{
+			common: []attribute.KeyValue{semconv.GenAISpanRole(semconv.GenAISpanRoleService)},
+			calls:  c.modelCalls,
+		},
+		calls: c.calls(),
+		words: c.words(),
 	}
 }
 
@@ -55,6 +58,8 @@ type serverHandler struct {
 	propagator otelprop.TextMapPropagator
 	public     bool
 	methods    methods
+	calls      *genaitrace.Tracer
+	words      semconv.Vocabulary
 }
 
 // A serverRPC is one RPC between TagRPC and its last event. gRPC reports the
@@ -63,6 +68,7 @@ type serverRPC struct {
 	handler  *serverHandler
 	full     string
 	method   *method
+	model    modelRPC // reads the messages; nil where nobody does
 	span     trace.Span
 	start    time.Time
 	answered bool // the status was handed to a stream that the client held open
@@ -94,6 +100,9 @@ func (h *serverHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 		return ctx
 	}
 	r := &serverRPC{handler: h, full: info.FullMethodName, method: m, span: span, start: arrived}
+	if m.model != nil {
+		r.model = h.modelRPC(ctx, r)
+	}
 	if !served {
 		r.refusal = time.AfterFunc(refusalGrace, func() { r.refuse(r.start) })
 	}
@@ -111,9 +120,15 @@ func (h *serverHandler) startSpan(ctx context.Context, m *method, at time.Time) 
 
 	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() && !sc.IsRemote() {
 		// A stats handler before this one started a span of its own.
+		if m.model != nil {
+			opts = append(opts, trace.WithAttributes(receivedAttributes(ctx, ctx)...))
+		}
 		return h.tracer.Start(ctx, m.name, opts...)
 	}
 	remote := extract(ctx, h.propagator)
+	if m.model != nil {
+		opts = append(opts, trace.WithAttributes(receivedAttributes(ctx, remote)...))
+	}
 	if links := propagation.Links(remote); len(links) > 0 {
 		opts = append(opts, trace.WithLinks(links...))
 	}
@@ -129,8 +144,14 @@ func (h *serverHandler) startSpan(ctx context.Context, m *method, at time.Time) 
 
 func (h *serverHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	switch e := event.(type) {
-	case *stats.InPayload, *stats.OutPayload:
-		return // once a message: as little as possible
+	case *stats.InPayload:
+		if r := h.rpc(ctx); r != nil && r.model != nil {
+			r.model.sent(e.Payload, e.RecvTime)
+		}
+	case *stats.OutPayload: // once a token
+		if r := h.rpc(ctx); r != nil && r.model != nil {
+			r.model.answered(e.Payload, e.SentTime)
+		}
 	case *stats.Begin:
 		if r := h.rpc(ctx); r != nil {
 			r.begin()
@@ -208,7 +229,12 @@ func (r *serverRPC) end(ctx context.Context, e *stats.End) {
 		terminal = semconv.GenAIStreamTerminalTimeout
 	}
 	failed := code == unwound || isServerError(code)
-
+	if r.model != nil {
+		r.model.end(ending{
+			code: code, failed: failed, at: e.EndTime,
+			cancelled: terminal == semconv.GenAIStreamTerminalClientCancelled,
+		})
+	}
 	if terminal != "" {
 		r.span.SetAttributes(semconv.GenAIStreamTerminal(terminal))
 	}
