@@ -25,6 +25,11 @@ import (
 // genai.stream.terminal. The call stays for its starter to end. The metadata
 // tells the server that the caller reports the token usage.
 //
+// An RPC of a [ModelCall] is a model call too, and is one without StartCall: its
+// CLIENT span is that of the call ("chat {model}"), with its metrics, and each
+// message of a streamed answer is a chunk of it, a given call's as well. It ends
+// with the RPC, or after 15 to 30 minutes in which no message passed.
+//
 // Any other RPC gets a CLIENT span, named by the full method and without
 // gen_ai attributes. Its status is Error for every code but OK; an RPC that
 // this side cancelled is CANCELLED, and no error.
@@ -36,7 +41,8 @@ import (
 // context was cancelled, or when the connection is closed. The span of a stream
 // that is dropped without either never ends: cancel its context.
 //
-// Metric: rpc.client.call.duration, for each attempt.
+// Metrics: rpc.client.call.duration, for each attempt, and for model calls those of
+// [genaitrace.Tracer.StartCall].
 func NewClientHandler(opts ...Option) stats.Handler {
 	c := newConfig(opts)
 	return &clientHandler{

@@ -2,7 +2,6 @@ package genaigrpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 // extract returns ctx with what p finds in the incoming metadata, of which it
 // reads a copy. A propagator that panics has found nothing.
 func extract(ctx context.Context, p otelprop.TextMapPropagator) (extracted context.Context) {
-	defer reportPanic(errPropagator, func() { extracted = ctx })
+	defer reportPanic(func() { extracted = ctx })
 	md, ok := metadata.FromIncomingContext(ctx)
 	if !ok {
 		return ctx
@@ -29,7 +28,7 @@ func extract(ctx context.Context, p otelprop.TextMapPropagator) (extracted conte
 // that from the RPC it serves. The metadata of ctx is copied, not changed. A
 // propagator that panics has written nothing.
 func inject(ctx, from context.Context, p otelprop.TextMapPropagator) (injected context.Context) {
-	defer reportPanic(errPropagator, func() { injected = ctx })
+	defer reportPanic(func() { injected = ctx })
 	md, ok := metadata.FromOutgoingContext(ctx)
 	if !ok {
 		md = metadata.MD{}
@@ -45,12 +44,10 @@ func inject(ctx, from context.Context, p otelprop.TextMapPropagator) (injected c
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-var errPropagator = errors.New("genaigrpc: propagator panicked, RPC goes on without trace context")
-
-// reportPanic is for defer: it keeps a panic of what a user gave from the RPC.
-func reportPanic(what error, restore func()) {
+// reportPanic is for defer: it keeps a panic of a propagator from the RPC.
+func reportPanic(restore func()) {
 	if v := recover(); v != nil {
 		restore()
-		otel.Handle(fmt.Errorf("%w: %v", what, v))
+		otel.Handle(fmt.Errorf("genaigrpc: propagator panicked, RPC goes on without trace context: %v", v))
 	}
 }

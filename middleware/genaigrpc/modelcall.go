@@ -2,8 +2,12 @@ package genaigrpc
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
+	"sync"
+
+	"go.opentelemetry.io/otel"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
@@ -41,8 +45,8 @@ type ModelCall struct {
 // whose messages are read by the names of their fields, whatever generated them.
 //
 // Messages are read while gRPC reports them, so Request and Observe must be quick
-// and must not keep or change a message. One that panics is reported to otel.Handle
-// and has told nothing.
+// and must not keep or change a message. One that panics has told nothing; the first
+// is reported to otel.Handle.
 func WithModelCall(m ModelCall) Option {
 	return optionFunc(func(c config) config {
 		calls := maps.Clone(c.modelCalls)
@@ -70,11 +74,23 @@ var defaultModelCalls = map[string]*ModelCall{
 	"inference.GRPCInferenceService/ModelStreamInfer": {Operation: opInference, tensors: true, keyed: true},
 }
 
-var errReader = errors.New("genaigrpc: the reader of a message panicked: it has told nothing")
+var (
+	errReader    = errors.New("genaigrpc: the reader of a message panicked: it has told nothing; no more of this is reported")
+	reportReader sync.Once
+)
+
+// catchReader is for defer: it keeps a panic of a reader, which there may be one of
+// a message, from the RPC.
+func catchReader(restore func()) {
+	if v := recover(); v != nil {
+		restore()
+		reportReader.Do(func() { otel.Handle(fmt.Errorf("%w: %v", errReader, v)) })
+	}
+}
 
 // readRequest reads what the client sends. A reader that panics has found nothing.
 func (m *ModelCall) readRequest(message any) (r request) {
-	defer reportPanic(errReader, func() { r = request{} })
+	defer catchReader(func() { r = request{} })
 	switch {
 	case m.tensors:
 		r = readTensorRequest(message)
@@ -94,7 +110,7 @@ func (m *ModelCall) readRequest(message any) (r request) {
 
 // readResponse reads what the server sends.
 func (m *ModelCall) readResponse(call *genaitrace.Call, message any) (r response) {
-	defer reportPanic(errReader, func() { r = response{kind: genaitrace.NoOutput} })
+	defer catchReader(func() { r = response{kind: genaitrace.NoOutput} })
 	switch {
 	case m.tensors:
 		return readTensorResponse(message)

@@ -35,7 +35,11 @@ import (
 // A method that the server does not have names the span "grpc", so that
 // strangers cannot choose names.
 //
-// Metric: rpc.server.call.duration.
+// An RPC of a [ModelCall] has the facts of its request on its span. Each request of
+// a ModelStreamInfer is a SERVER span of its own below it (genai.span.role=gateway).
+//
+// Metrics: rpc.server.call.duration, and for the requests of a ModelStreamInfer
+// genai.time_to_first_token and genai.active_requests.
 func NewServerHandler(opts ...Option) stats.Handler {
 	c := newConfig(opts)
 	return &serverHandler{

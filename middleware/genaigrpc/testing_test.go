@@ -255,11 +255,17 @@ type link struct {
 // connect serves s in memory, which also works in a testing/synctest bubble.
 func connect(t testing.TB, s service, server []grpc.ServerOption, client []grpc.DialOption) link {
 	t.Helper()
+	return connectServices(t, s, nil, server, client)
+}
+
+// connectServices is connect with more services.
+func connectServices(t testing.TB, s service, more []*grpc.ServiceDesc, server []grpc.ServerOption, client []grpc.DialOption) link {
+	t.Helper()
 	listener := bufconn.Listen(1 << 16)
 	return start(t, s, listener, "passthrough:///engine:8033", server, append(client,
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return listener.DialContext(ctx)
-		})))
+		})), more...)
 }
 
 // connectLoopback serves s on a socket.
@@ -270,10 +276,13 @@ func connectLoopback(t testing.TB, s service, server []grpc.ServerOption, client
 	return start(t, s, listener, listener.Addr().String(), server, client)
 }
 
-func start(t testing.TB, s service, listener net.Listener, target string, server []grpc.ServerOption, client []grpc.DialOption) link {
+func start(t testing.TB, s service, listener net.Listener, target string, server []grpc.ServerOption, client []grpc.DialOption, more ...*grpc.ServiceDesc) link {
 	t.Helper()
 	gs := grpc.NewServer(append(server, grpc.WaitForHandlers(true))...)
 	gs.RegisterService(&serviceDesc, s)
+	for _, desc := range more {
+		gs.RegisterService(desc, s)
+	}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
