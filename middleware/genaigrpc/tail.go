@@ -86,3 +86,24 @@ func (h *clientHandler) listen(ctx context.Context, e *stats.InTrailer) {
 		h.tail.CalleeResponded(ctx, callee)
 	}
 }
+
+// TraceResponseServerOptions are interceptors by which a server tells its callers,
+// in the trailer of each RPC, which span served it and whether it is sampled, as
+// genaihttp.WithTraceResponse does over HTTP. It is a trailer and no header, because a
+// header makes an RPC that fails at once look answered, and clients do not retry
+// that. The trace ID goes to whoever called, strangers included.
+//
+//	grpc.NewServer(append(genaigrpc.TraceResponseServerOptions(),
+//		grpc.StatsHandler(genaigrpc.NewServerHandler()))...)
+//
+// [TailServerOptions] tell it too, with what becomes of the trace: use one of them.
+func TraceResponseServerOptions() []grpc.ServerOption { return TailServerOptions(spanAsItIs{}) }
+
+// spanAsItIs tells of a span what its context says.
+type spanAsItIs struct{}
+
+func (spanAsItIs) Promise(ctx context.Context, _ bool) trace.SpanContext {
+	return trace.SpanContextFromContext(ctx)
+}
+
+func (spanAsItIs) CalleeResponded(context.Context, trace.SpanContext) {}
