@@ -49,8 +49,9 @@ type Call struct {
 	after    time.Duration // base − arrival
 	began    int64         // the span's start, since arrival
 	gateway  bool
-	inner    bool      // an outer span carries the official usage keys
-	run      *agentEnd // of an agent that counts the call
+	inner    bool        // an outer span carries the official usage keys
+	run      *agentEnd   // of an agent that counts the call
+	joined   *joinedSpan // nil where the span is the call's own
 	clock    clock
 	underWay underWay
 	done     atomic.Bool
@@ -168,9 +169,16 @@ func (c *Call) SetAttributes(attrs ...attribute.KeyValue) {
 
 // Chunk stamps a data event of the streamed response.
 func (c *Call) Chunk(kind ChunkKind) {
-	if c != nil && c.t != nil && kind != NoChunk {
-		c.clock.tick(min(kind, Visible))
+	if c == nil || c.t == nil || kind == NoChunk {
+		return
 	}
+	if c.joined != nil && kind >= Output && !c.joined.told {
+		at := c.clock.now()
+		c.clock.tickAt(at, min(kind, Visible))
+		c.tellFirst(at)
+		return
+	}
+	c.clock.tick(min(kind, Visible))
 }
 
 // ChunkAt stamps a data event that arrived at t; a zero time, or one in the

@@ -45,7 +45,7 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 	if !sane {
 		c.t.metrics.fault(c.ctx, semconv.GenAIFaultTime, errBeforeStart)
 	}
-	if c.span.IsRecording() {
+	if c.span.IsRecording() && !c.unanswered(how, stats) {
 		c.describe(stats, errType, duration)
 		setStatus(c.span, how, err)
 	}
