@@ -79,8 +79,11 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.answer != nil {
 		b.answer.Push(p[:n])
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		b.end(err)
+	case b.call.Joined() && b.answer != nil && (b.answer.Done() || b.answer.Failed()):
+		b.end(io.EOF) // its owner ends the span when it sees the same
 	}
 	return n, err
 }

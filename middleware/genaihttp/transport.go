@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/http"
 
+	"go.opentelemetry.io/otel/attribute"
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/deadline"
@@ -71,7 +73,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		a.call.SetRequest(facts)
 	} else {
 		facts.Operation, facts.Provider = endpoint.Operation, cmp.Or(t.config.provider, endpoint.Provider)
-		ctx, a.call = t.tracer.StartCall(ctx, facts)
+		ctx, a.call = t.start(ctx, facts)
 		a.number, a.own = a.call.Watch(), true
 		out = out.WithContext(ctx)
 	}
@@ -91,6 +93,23 @@ type attempt struct {
 	exchange wire.Exchange
 }
 
+// note adds what is true of this attempt. Of a span that another instrumentation
+// made, its owner knows more: it sees all attempts.
+func (a attempt) note(attr attribute.KeyValue) {
+	if !a.call.Joined() {
+		a.call.SetAttributes(attr)
+	}
+}
+
+// start starts a call, or joins that of a client library which makes spans itself.
+// The span of our own handler is none of those, whatever SDK it is of.
+func (t *transport) start(ctx context.Context, facts genaitrace.Request) (context.Context, *genaitrace.Call) {
+	if x := exchangeOf(ctx); x != nil && x.writer != nil && x.writer.call.Span() == trace.SpanFromContext(ctx) {
+		return t.tracer.StartCall(ctx, facts)
+	}
+	return t.tracer.JoinCall(ctx, facts)
+}
+
 // try makes the request and attaches the attempt to its response.
 func (t *transport) try(req *http.Request, a attempt, marked bool) (resp *http.Response, err error) {
 	handedOver := false
@@ -99,9 +118,9 @@ func (t *transport) try(req *http.Request, a attempt, marked bool) (resp *http.R
 			a.fail(req.Context(), "panic", errNoAnswer)
 		}
 	}()
-	a.call.SetAttributes(otelsemconv.HTTPRequestMethodKey.String(req.Method))
+	a.note(otelsemconv.HTTPRequestMethodKey.String(req.Method))
 	if a.number > 1 {
-		a.call.SetAttributes(otelsemconv.HTTPRequestResendCount(a.number - 1))
+		a.note(otelsemconv.HTTPRequestResendCount(a.number - 1))
 	}
 	resp, err = t.send(req, marked)
 	handedOver = true
@@ -111,7 +130,7 @@ func (t *transport) try(req *http.Request, a attempt, marked bool) (resp *http.R
 		a.fail(req.Context(), "", err)
 		return resp, err
 	}
-	a.call.SetAttributes(otelsemconv.HTTPResponseStatusCode(resp.StatusCode))
+	a.note(otelsemconv.HTTPResponseStatusCode(resp.StatusCode))
 	if resp.StatusCode >= http.StatusBadRequest {
 		a.call.SetTerminal(semconv.GenAIStreamTerminalHTTPError)
 	}

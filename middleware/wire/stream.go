@@ -182,6 +182,9 @@ func (s *Stream) sniff(p []byte) []byte {
 // Done reports whether the stream said that it is complete: its end mark came.
 func (s *Stream) Done() bool { return s.answer.done }
 
+// Failed reports whether the stream said that the call failed.
+func (s *Stream) Failed() bool { return s.answer.failed }
+
 // EngineTimes returns what the engine told of its own durations so far.
 func (s *Stream) EngineTimes() EngineTimes { return s.answer.times }
 
