@@ -48,6 +48,7 @@ func (t *Tracer) JoinCall(ctx context.Context, req Request) (context.Context, *C
 		base: now, after: now.Sub(arrived), began: int64(now.Sub(arrived)),
 	}
 	joined.SetAttributes(t.startAttributes(ctx, &req, req.callRole())...)
+	c.run = runOf(ctx, &req)
 	c.clock.start(c.base, c.after, t.stalls)
 	c.underWay = t.metrics.enter(ctx, callSide, &req)
 	c.ctx = context.WithValue(ctx, callKey, c)
