@@ -71,7 +71,7 @@ func TestEachRoomReachesOnlyWhatItMay(t *testing.T) {
 		{"middleware/genaihttp", [][]string{otelAPI, grpcMetadata}, []string{"genaitrace", "internal/bound", "internal/deadline", "internal/secret", "middleware/wire", "propagation", "semconv"}},
 		{"middleware/genaigrpc", [][]string{otelAPI, grpcAll}, []string{"genaitrace", "internal/bound", "internal/deadline", "internal/secret", "propagation", "semconv"}},
 		{"semconv/translate", [][]string{otelAPI, otelSDK}, nil},
-		{"sampling", [][]string{otelAPI, otelSDK}, []string{"internal/bound"}},
+		{"sampling", [][]string{otelAPI, otelSDK}, []string{"internal/bound", "semconv"}},
 		{"capture", [][]string{otelAPI, otelSDK}, []string{"semconv"}},
 		{"capture/waterfall", nil, nil},
 		{"capture/view", [][]string{otelAPI, otelSDK, grpcMetadata}, []string{"capture", "genaitrace", "internal/bound", "internal/deadline", "internal/secret", "propagation", "semconv"}},

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 func TestACustomPolicySeesTheWholeTraceOnce(t *testing.T) {
@@ -20,7 +21,7 @@ func TestACustomPolicySeesTheWholeTraceOnce(t *testing.T) {
 		s.request("failed", time.Second, true)
 		synctest.Wait()
 		assert.ElementsMatch(t, []string{"odd.a", "odd.b", "odd", "failed.a", "failed.b", "failed"}, s.exported())
-		assert.Equal(t, "custom:odd", attr(s.span("odd"), sampling.ReasonKey))
+		assert.Equal(t, "custom:odd", attr(s.span("odd"), semconv.GenAISamplingReasonKey))
 		assert.Zero(t, s.metric("genai.sampling.buffer.traces", "")[""])
 	}, sampling.WithCustom("odd", func(seen sampling.Trace) bool {
 		root := seen.Spans[len(seen.Spans)-1]
@@ -63,7 +64,7 @@ func TestACustomPolicyThatPanicsSaysNo(t *testing.T) {
 		s.request("a", time.Millisecond, false)
 		synctest.Wait()
 		assert.Len(t, s.exported(), 3)
-		assert.Equal(t, "custom:good", attr(s.span("a"), sampling.ReasonKey))
+		assert.Equal(t, "custom:good", attr(s.span("a"), semconv.GenAISamplingReasonKey))
 		assert.Equal(t, map[string]int64{"": 1}, s.metric("genai.sampling.faults", ""))
 	}, sampling.WithCustom("bad", func(sampling.Trace) bool { panic("oops") }),
 		sampling.WithCustom("good", func(sampling.Trace) bool { return true }))

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // printer is an exporter that prints names and reasons.
@@ -20,7 +21,7 @@ func (printer) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) err
 	for _, span := range spans {
 		fmt.Print(span.Name())
 		for _, kv := range span.Attributes() {
-			if kv.Key == sampling.ReasonKey {
+			if kv.Key == semconv.GenAISamplingReasonKey {
 				fmt.Print(", kept by ", kv.Value.AsString())
 			}
 		}

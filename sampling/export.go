@@ -6,20 +6,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
-)
 
-// Attributes of the local roots of a kept trace.
-const (
-	// ReasonKey is what kept the trace: errors, slow, slow_by, above_quantile,
-	// baseline, target_rate, adaptive, not, the name of a Match, custom:<name>, head,
-	// remote, callee, forced, or what [Tail.Keep] was given.
-	ReasonKey = attribute.Key("genai.sampling.reason")
-	// TruncatedKey is how many spans of the local trace are missing, because the
-	// trace was too large or memory ran out. Absent where none are.
-	TruncatedKey = attribute.Key("genai.sampling.truncated")
-	// PartialKey is true where an earlier part of the local trace was judged apart
-	// and may be missing.
-	PartialKey = attribute.Key("genai.sampling.partial")
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // exportable returns the spans of a batch that are exported, as they are exported:
@@ -64,18 +52,21 @@ func (t *Tail) exportable(b *batch) []sdktrace.ReadOnlySpan {
 	return ready
 }
 
-// stamp returns what the local roots of a batch say about its sampling.
+// stamp returns what the local roots of a batch say about its sampling: what kept the
+// trace, which is the name of a policy or of a Match, custom:<name>, head, remote, callee,
+// forced, or what [Tail.Keep] was given; how many spans are missing; and whether an
+// earlier part may be.
 func (t *Tail) stamp(b *batch, late bool) []attribute.KeyValue {
 	why := b.note
 	if why == "" {
 		why = t.policy.reasons[b.how.reason]
 	}
-	attrs := []attribute.KeyValue{ReasonKey.String(why)}
+	attrs := []attribute.KeyValue{semconv.GenAISamplingReason(why)}
 	if b.lost > 0 {
-		attrs = append(attrs, TruncatedKey.Int(b.lost))
+		attrs = append(attrs, semconv.GenAISamplingTruncated(b.lost))
 	}
 	if late {
-		attrs = append(attrs, PartialKey.Bool(true))
+		attrs = append(attrs, semconv.GenAISamplingPartial(true))
 	}
 	return attrs
 }

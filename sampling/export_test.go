@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // bigTrace runs a trace of n leaves and a root that fails.
@@ -47,7 +48,7 @@ func TestNoSpanOfAKeptTraceIsLost(t *testing.T) {
 	}
 	assert.Len(t, ids, 5001)
 	assert.Equal(t, 512, largest)
-	assert.Empty(t, attr(s.span("root"), sampling.TruncatedKey))
+	assert.Empty(t, attr(s.span("root"), semconv.GenAISamplingTruncatedKey))
 }
 
 func TestAnExportIsNotTooLarge(t *testing.T) {

@@ -60,7 +60,7 @@ func TestGenAIServicesKeepWhatIsSlowForTheirModelOrStrange(t *testing.T) {
 					return
 				}
 				assert.ElementsMatch(t, []string{semconv.SpanInferenceGenerate, semconv.SpanInferencePrefill, semconv.SpanInferenceDecode}, s.exported())
-				assert.Equal(t, c.reason, attr(s.span(semconv.SpanInferenceGenerate), sampling.ReasonKey))
+				assert.Equal(t, c.reason, attr(s.span(semconv.SpanInferenceGenerate), semconv.GenAISamplingReasonKey))
 			})
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // TestWhatCalleesAreTold has a local root that ends well: what it tells its callees
@@ -135,7 +136,7 @@ func TestACallerThatIsCertainMakesItsCalleeKeep(t *testing.T) {
 	call("third")
 	root.End()
 	assert.Equal(t, []string{"second", "third"}, engine.exported())
-	assert.Equal(t, "remote", attr(engine.span("second"), sampling.ReasonKey))
+	assert.Equal(t, "remote", attr(engine.span("second"), semconv.GenAISamplingReasonKey))
 	assert.Equal(t, "th:0", engine.span("second").SpanContext.TraceState().Get("ot"))
 	assert.Len(t, gateway.exported(), 5)
 }
@@ -155,7 +156,7 @@ func TestALaterRootOfADroppedTraceIsJudgedAfresh(t *testing.T) {
 	s.run(shape{name: "first"})
 	s.run(shape{name: "retry", fails: true})
 	assert.Equal(t, []string{"retry"}, s.exported())
-	assert.Empty(t, attr(s.span("retry"), sampling.PartialKey), "a local trace of its own")
+	assert.Empty(t, attr(s.span("retry"), semconv.GenAISamplingPartialKey), "a local trace of its own")
 }
 
 func TestKeepKeepsWhatIsHeldAndWhatComes(t *testing.T) {
@@ -171,12 +172,12 @@ func TestKeepKeepsWhatIsHeldAndWhatComes(t *testing.T) {
 	after.End()
 	root.End()
 	assert.Equal(t, []string{"before", "after", "root"}, s.exported())
-	assert.Equal(t, "debug header", attr(s.span("root"), sampling.ReasonKey))
+	assert.Equal(t, "debug header", attr(s.span("root"), semconv.GenAISamplingReasonKey))
 	for _, span := range s.exporter.all() {
 		assert.True(t, span.SpanContext.IsSampled(), span.Name)
 	}
 	assert.Empty(t, s.span("root").SpanContext.TraceState().Get("ot"), "nobody knows how likely that was")
-	assert.Equal(t, map[string]int64{"forced": 1}, s.metric("genai.sampling.traces", sampling.ReasonKey))
+	assert.Equal(t, map[string]int64{"forced": 1}, s.metric("genai.sampling.traces", semconv.GenAISamplingReasonKey))
 }
 
 func TestKeepWorksBeforeTheFirstSpanAndWithoutATrace(t *testing.T) {
@@ -189,7 +190,7 @@ func TestKeepWorksBeforeTheFirstSpanAndWithoutATrace(t *testing.T) {
 	assert.True(t, root.SpanContext().IsSampled())
 	root.End()
 	assert.Equal(t, []string{"root"}, s.exported())
-	assert.Equal(t, map[string]int64{"forced": 1}, s.metric("genai.sampling.traces", sampling.ReasonKey))
+	assert.Equal(t, map[string]int64{"forced": 1}, s.metric("genai.sampling.traces", semconv.GenAISamplingReasonKey))
 }
 
 func TestLayersAreRecordedInTheirShareOfTraces(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // chat runs a chat request: gateway (server) → call → [queue, inference → [prefill, decode]].
@@ -58,7 +59,7 @@ func TestAKeyPathHasTheSelectedSpansAndTheirAncestors(t *testing.T) {
 			s.chat(remote(0.6, false, ""), c.inference, c.fail)
 			assert.Equal(t, c.want, s.exported())
 			assert.Equal(t, "th:8", s.span("gateway").SpanContext.TraceState().Get("ot"))
-			assert.Equal(t, "baseline", attr(s.span("gateway"), sampling.ReasonKey))
+			assert.Equal(t, "baseline", attr(s.span("gateway"), semconv.GenAISamplingReasonKey))
 			assert.Equal(t, map[string]int64{"key_path": 1}, s.metric("genai.sampling.traces", "genai.sampling.decision"))
 			assert.Equal(t, map[string]int64{"exported": int64(len(c.want)), "off_key_path": int64(6 - len(c.want))},
 				s.metric("genai.sampling.spans", "genai.sampling.outcome"))

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // inBubble runs f with a clock of its own.
@@ -48,7 +49,7 @@ func TestASilentStreamIsKeptAsSoonAsItIsSlow(t *testing.T) {
 		decode.End()
 		root.End()
 		assert.Equal(t, []string{"queue", "tool", "decode", "root"}, s.exported())
-		assert.Equal(t, "slow", attr(s.span("root"), sampling.ReasonKey))
+		assert.Equal(t, "slow", attr(s.span("root"), semconv.GenAISamplingReasonKey))
 	})
 }
 
@@ -118,7 +119,7 @@ func TestWorkThatStartsAfterTheTraceIsJudgedApart(t *testing.T) {
 		failed.End()
 		async.End()
 		assert.Equal(t, []string{"failed", "async"}, s.exported())
-		assert.Equal(t, "true", attr(s.span("failed"), sampling.PartialKey), "its parent is not here yet")
+		assert.Equal(t, "true", attr(s.span("failed"), semconv.GenAISamplingPartialKey), "its parent is not here yet")
 		_, fine := s.Start(ctx, "fine")
 		fine.End()
 		assert.Equal(t, []string{"failed", "async", "fine"}, s.exported(), "the trace is kept now")
@@ -166,8 +167,8 @@ func TestRootsThatNeverEndAreForgotten(t *testing.T) {
 		roots[0].End()
 		roots[1].End()
 		assert.Equal(t, []string{"child 0.9", "root 0.1", "root 0.9"}, s.exported(), "a late error is worth more than a whole trace")
-		assert.Equal(t, "true", attr(s.span("root 0.1"), sampling.PartialKey))
-		assert.Empty(t, attr(s.span("root 0.9"), sampling.PartialKey))
+		assert.Equal(t, "true", attr(s.span("root 0.1"), semconv.GenAISamplingPartialKey))
+		assert.Empty(t, attr(s.span("root 0.9"), semconv.GenAISamplingPartialKey))
 		assert.Equal(t, map[string]int64{"kept": 2}, s.metric("genai.sampling.late_spans", "genai.sampling.decision"))
 	})
 }
@@ -205,7 +206,7 @@ func TestWithoutMemoryTracesGiveUpWhatTheyHoldAndGoOn(t *testing.T) {
 	assert.Positive(t, shed)
 	assert.Len(t, spans, int(8001-shed))
 	assert.Contains(t, spans, "root")
-	assert.Equal(t, fmt.Sprint(shed), attr(s.span("root"), sampling.TruncatedKey), "the root says what is missing")
+	assert.Equal(t, fmt.Sprint(shed), attr(s.span("root"), semconv.GenAISamplingTruncatedKey), "the root says what is missing")
 
 	for range 100 { // what was given up can be used again
 		ctx, root := s.Start(context.Background(), "small")
@@ -279,7 +280,7 @@ func TestATraceThatIsTooLargeLosesLeavesAndKeepsItsTree(t *testing.T) {
 		for _, span := range s.exporter.all() {
 			assert.True(t, span.Name == "root" || ids[span.Parent.SpanID()], "no orphan")
 		}
-		assert.Equal(t, "144", attr(s.span("root"), sampling.TruncatedKey))
+		assert.Equal(t, "144", attr(s.span("root"), semconv.GenAISamplingTruncatedKey))
 		assert.Equal(t, map[string]int64{"exported": 109, "truncated": 144}, s.outcomes())
 	}
 }

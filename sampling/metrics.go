@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/internal/bound"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // counts are what a shard counts, under its lock.
@@ -33,16 +34,6 @@ type counts struct {
 	parts                 parts  // of kept traces, in other processes
 	answered              parts  // kept traces whose parts all were kept, and others
 }
-
-// Attributes of the metrics.
-const (
-	decisionKey = attribute.Key("genai.sampling.decision")
-	outcomeKey  = attribute.Key("genai.sampling.outcome")
-	causeKey    = attribute.Key("genai.sampling.cause")
-	policyKey   = attribute.Key("genai.sampling.policy")
-	groupKey    = attribute.Key("genai.sampling.group")
-	completeKey = attribute.Key("genai.sampling.complete")
-)
 
 // metrics are what a Tail tells of itself, read when somebody collects them, and what it
 // tells of all requests, recorded as they are decided.
@@ -77,46 +68,54 @@ func newMetrics(t *Tail) *metrics {
 }
 
 func (m *metrics) create(meter metric.Meter) error {
-	var errs [15]error
-	seconds := metric.WithUnit("s")
-	m.duration, errs[0] = meter.Float64Histogram("genai.sampling.request.duration", seconds,
-		metric.WithDescription("duration of the local roots of all traces, kept or not"),
-		metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120))
-	m.ttft, errs[1] = meter.Float64Histogram("genai.sampling.request.time_to_first_token", seconds,
-		metric.WithDescription("time to first token of all traces that report one, kept or not"),
-		metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24))
-	m.traces, errs[2] = meter.Int64ObservableCounter("genai.sampling.traces", metric.WithUnit("{trace}"),
-		metric.WithDescription("local traces by decision and by what kept them"))
-	m.spans, errs[3] = meter.Int64ObservableCounter("genai.sampling.spans", metric.WithUnit("{span}"),
-		metric.WithDescription("ended spans by what became of them"))
-	m.early, errs[4] = meter.Int64ObservableCounter("genai.sampling.evicted", metric.WithUnit("{trace}"),
-		metric.WithDescription("traces that gave way to a limit"))
-	m.late, errs[5] = meter.Int64ObservableCounter("genai.sampling.late_spans", metric.WithUnit("{span}"),
-		metric.WithDescription("spans that ended after their trace was forgotten"))
-	m.faults, errs[6] = meter.Int64ObservableCounter("genai.sampling.faults", metric.WithUnit("{fault}"),
-		metric.WithDescription("panics of custom policies"))
-	m.bufferBytes, errs[7] = meter.Int64ObservableGauge("genai.sampling.buffer.bytes", metric.WithUnit("By"),
-		metric.WithDescription("estimated size of the spans of undecided traces"))
-	m.bufferTraces, errs[8] = meter.Int64ObservableGauge("genai.sampling.buffer.traces", metric.WithUnit("{trace}"),
-		metric.WithDescription("traces that are undecided or have open spans"))
-	m.queueBytes, errs[9] = meter.Int64ObservableGauge("genai.sampling.queue.bytes", metric.WithUnit("By"),
-		metric.WithDescription("estimated size of the spans that wait for the exporter"))
-	m.horizon, errs[10] = meter.Float64ObservableGauge("genai.sampling.event_horizon", seconds,
-		metric.WithDescription("age of the oldest trace that holds spans: how far back a decision can reach"))
-	m.probability, errs[11] = meter.Float64ObservableGauge("genai.sampling.probability", metric.WithUnit("1"),
-		metric.WithDescription("share of traces that a policy keeps at present"))
-	m.threshold, errs[12] = meter.Float64ObservableGauge("genai.sampling.slow_threshold", seconds,
-		metric.WithDescription("duration above which above_quantile keeps a trace at present"))
-	m.parts, errs[13] = meter.Int64ObservableCounter("genai.sampling.parts", metric.WithUnit("{part}"),
-		metric.WithDescription("parts of kept traces in called services that answered, by what these did with them"))
-	m.answered, errs[14] = meter.Int64ObservableCounter("genai.sampling.answered_traces", metric.WithUnit("{trace}"),
-		metric.WithDescription("kept traces with answers from called services, by whether all of these kept their parts"))
-	if err := errors.Join(errs[:]...); err != nil {
+	var errs []error
+	note := func(err error) { errs = append(errs, err) }
+	counter := func(i described) metric.Int64ObservableCounter {
+		c, err := meter.Int64ObservableCounter(i.Name(), metric.WithUnit(i.Unit()), metric.WithDescription(i.Description()))
+		note(err)
+		return c
+	}
+	gauge := func(i described) metric.Int64ObservableGauge {
+		g, err := meter.Int64ObservableGauge(i.Name(), metric.WithUnit(i.Unit()), metric.WithDescription(i.Description()))
+		note(err)
+		return g
+	}
+	floats := func(i described) metric.Float64ObservableGauge {
+		g, err := meter.Float64ObservableGauge(i.Name(), metric.WithUnit(i.Unit()), metric.WithDescription(i.Description()))
+		note(err)
+		return g
+	}
+	duration, err := semconv.NewGenAISamplingRequestDuration(meter)
+	note(err)
+	ttft, err := semconv.NewGenAISamplingRequestTimeToFirstToken(meter)
+	note(err)
+	m.duration, m.ttft = duration.Inst(), ttft.Inst()
+	m.traces = counter(semconv.GenAISamplingTraces{})
+	m.spans = counter(semconv.GenAISamplingSpans{})
+	m.early = counter(semconv.GenAISamplingEvicted{})
+	m.late = counter(semconv.GenAISamplingLateSpans{})
+	m.faults = counter(semconv.GenAISamplingFaults{})
+	m.parts = counter(semconv.GenAISamplingParts{})
+	m.answered = counter(semconv.GenAISamplingAnsweredTraces{})
+	m.bufferBytes = gauge(semconv.GenAISamplingBufferBytes{})
+	m.bufferTraces = gauge(semconv.GenAISamplingBufferTraces{})
+	m.queueBytes = gauge(semconv.GenAISamplingQueueBytes{})
+	m.horizon = floats(semconv.GenAISamplingEventHorizon{})
+	m.probability = floats(semconv.GenAISamplingProbability{})
+	m.threshold = floats(semconv.GenAISamplingSlowThreshold{})
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	_, err := meter.RegisterCallback(m.observe, m.traces, m.spans, m.early, m.late, m.faults, m.parts, m.answered,
+	_, err = meter.RegisterCallback(m.observe, m.traces, m.spans, m.early, m.late, m.faults, m.parts, m.answered,
 		m.bufferBytes, m.bufferTraces, m.queueBytes, m.horizon, m.probability, m.threshold)
 	return err
+}
+
+// described is an instrument of the registry. These here are read rather than recorded.
+type described interface {
+	Name() string
+	Unit() string
+	Description() string
 }
 
 // observe reads everything that is counted.
@@ -129,31 +128,31 @@ func (m *metrics) observe(_ context.Context, o metric.Observer) error {
 		}
 	}
 	for i, name := range t.policy.reasons {
-		count(m.traces, sum.kept[i], decisionKey.String("kept"), ReasonKey.String(name))
-		count(m.traces, sum.keyPath[i], decisionKey.String("key_path"), ReasonKey.String(name))
+		count(m.traces, sum.kept[i], semconv.GenAISamplingDecision(semconv.GenAISamplingDecisionKept), semconv.GenAISamplingReason(name))
+		count(m.traces, sum.keyPath[i], semconv.GenAISamplingDecision(semconv.GenAISamplingDecisionKeyPath), semconv.GenAISamplingReason(name))
 	}
-	count(m.traces, sum.dropped, decisionKey.String("dropped"))
+	count(m.traces, sum.dropped, semconv.GenAISamplingDecision(semconv.GenAISamplingDecisionDropped))
 
-	count(m.spans, t.queue.exported.Load(), outcomeKey.String("exported"))
-	count(m.spans, sum.droppedSpans, outcomeKey.String("dropped"))
-	count(m.spans, sum.lateDropped, outcomeKey.String("late"))
-	count(m.spans, sum.truncatedSpans, outcomeKey.String("truncated"))
-	count(m.spans, sum.shedSpans, outcomeKey.String("shed"))
-	count(m.spans, t.queue.offPath.Load(), outcomeKey.String("off_key_path"))
-	count(m.spans, t.queue.lostFull.Load(), outcomeKey.String("queue_full"))
-	count(m.spans, t.queue.lostFailed.Load(), outcomeKey.String("export_failed"))
-	count(m.spans, t.queue.lostShutdown.Load(), outcomeKey.String("shutdown"))
+	count(m.spans, t.queue.exported.Load(), semconv.GenAISamplingOutcome(semconv.GenAISamplingOutcomeExported))
+	count(m.spans, sum.droppedSpans, semconv.GenAISamplingOutcome(semconv.GenAISamplingOutcomeDropped))
+	count(m.spans, sum.lateDropped, semconv.GenAISamplingOutcome(semconv.GenAISamplingOutcomeLate))
+	count(m.spans, sum.truncatedSpans, semconv.GenAISamplingOutcome(semconv.GenAISamplingOutcomeTruncated))
+	count(m.spans, sum.shedSpans, semconv.GenAISamplingOutcome(semconv.GenAISamplingOutcomeShed))
+	count(m.spans, t.queue.offPath.Load(), semconv.GenAISamplingOutcome(semconv.GenAISamplingOutcomeOffKeyPath))
+	count(m.spans, t.queue.lostFull.Load(), semconv.GenAISamplingOutcome(semconv.GenAISamplingOutcomeQueueFull))
+	count(m.spans, t.queue.lostFailed.Load(), semconv.GenAISamplingOutcome(semconv.GenAISamplingOutcomeExportFailed))
+	count(m.spans, t.queue.lostShutdown.Load(), semconv.GenAISamplingOutcome(semconv.GenAISamplingOutcomeShutdown))
 
-	count(m.early, sum.shedTraces, causeKey.String("bytes"))
-	count(m.early, sum.evicted, causeKey.String("traces"))
-	count(m.early, sum.aged, causeKey.String("age"))
-	count(m.early, sum.lostTraces, causeKey.String("queue"))
-	count(m.late, sum.lateKept, decisionKey.String("kept"))
-	count(m.late, sum.lateDropped, decisionKey.String("dropped"))
-	count(m.parts, sum.parts.kept, decisionKey.String("kept"))
-	count(m.parts, sum.parts.dropped, decisionKey.String("dropped"))
-	count(m.answered, sum.answered.kept, completeKey.Bool(true))
-	count(m.answered, sum.answered.dropped, completeKey.Bool(false))
+	count(m.early, sum.shedTraces, semconv.GenAISamplingCause(semconv.GenAISamplingCauseBytes))
+	count(m.early, sum.evicted, semconv.GenAISamplingCause(semconv.GenAISamplingCauseTraces))
+	count(m.early, sum.aged, semconv.GenAISamplingCause(semconv.GenAISamplingCauseAge))
+	count(m.early, sum.lostTraces, semconv.GenAISamplingCause(semconv.GenAISamplingCauseQueue))
+	count(m.late, sum.lateKept, semconv.GenAISamplingDecision(semconv.GenAISamplingDecisionKept))
+	count(m.late, sum.lateDropped, semconv.GenAISamplingDecision(semconv.GenAISamplingDecisionDropped))
+	count(m.parts, sum.parts.kept, semconv.GenAISamplingDecision(semconv.GenAISamplingDecisionKept))
+	count(m.parts, sum.parts.dropped, semconv.GenAISamplingDecision(semconv.GenAISamplingDecisionDropped))
+	count(m.answered, sum.answered.kept, semconv.GenAISamplingComplete(true))
+	count(m.answered, sum.answered.dropped, semconv.GenAISamplingComplete(false))
 	if t.judge != nil {
 		count(m.faults, t.judge.faults.Load())
 	}
@@ -168,12 +167,12 @@ func (m *metrics) observe(_ context.Context, o metric.Observer) error {
 	o.ObserveInt64(m.queueBytes, int64(t.queue.size()))
 	o.ObserveFloat64(m.horizon, oldest.Seconds())
 	for _, g := range t.policy.gauges {
-		o.ObserveFloat64(m.probability, g.read(), metric.WithAttributes(policyKey.String(g.policy)))
+		o.ObserveFloat64(m.probability, g.read(), metric.WithAttributes(semconv.GenAISamplingPolicy(g.policy)))
 	}
 	for _, l := range t.policy.learners {
 		for name, g := range *l.groups.Load() {
 			if limit := time.Duration(g.limit.Load()); limit > 0 {
-				o.ObserveFloat64(m.threshold, limit.Seconds(), metric.WithAttributes(groupKey.String(name)))
+				o.ObserveFloat64(m.threshold, limit.Seconds(), metric.WithAttributes(semconv.GenAISamplingGroup(name)))
 			}
 		}
 	}
@@ -265,8 +264,8 @@ func errorType(attrs []attribute.KeyValue) string {
 func (m *metrics) newOptions(key requestKey) []metric.RecordOption {
 	name, errType := m.names.Value(bound.String(key.name, 256)), m.errors.Value(bound.String(key.errType, 256))
 	attrs := []attribute.KeyValue{
-		attribute.String("span.name", name),
-		attribute.String("span.kind", key.kind.String()),
+		semconv.GenAISamplingRootName(name),
+		semconv.GenAISamplingRootKind(semconv.GenAISamplingRootKindAttr(key.kind.String())),
 	}
 	if errType != "" {
 		attrs = append(attrs, attribute.String("error.type", errType))

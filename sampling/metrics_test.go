@@ -72,7 +72,7 @@ func TestEveryRequestIsMeasuredAndExemplarsPointAtKeptTraces(t *testing.T) {
 		for _, p := range data.DataPoints {
 			errType, _ := p.Attributes.Value("error.type")
 			counts[errType.AsString()] += p.Count
-			for key, want := range map[attribute.Key]string{"span.name": "POST /chat", "span.kind": "server"} {
+			for key, want := range map[attribute.Key]string{"genai.sampling.root.name": "POST /chat", "genai.sampling.root.kind": "server"} {
 				v, _ := p.Attributes.Value(key)
 				assert.Equal(t, want, v.AsString())
 			}
@@ -174,7 +174,7 @@ func TestNamesOfRequestsAreBounded(t *testing.T) {
 	assert.LessOrEqual(t, len(data.DataPoints), 2*101)
 	var other uint64
 	for _, p := range data.DataPoints {
-		if v, _ := p.Attributes.Value("span.name"); v.AsString() == "_OTHER" {
+		if v, _ := p.Attributes.Value("genai.sampling.root.name"); v.AsString() == "_OTHER" {
 			other += p.Count
 		}
 	}

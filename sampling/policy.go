@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // A Policy says which traces to keep. It is a value: it prints, it is written to
@@ -99,7 +101,7 @@ func (r slowByRule) String() string {
 // SlowTTFT keeps a trace in which a span reports a time to first token
 // (llm.ttft_ms) of d or longer.
 func SlowTTFT(d time.Duration) Policy {
-	return Match("slow_ttft", Selector{Key: ttftKey, AtLeast: float64(d) / float64(time.Millisecond)})
+	return Match("slow_ttft", Selector{Key: semconv.LLMTTFTMsKey, AtLeast: float64(d) / float64(time.Millisecond)})
 }
 
 // Match keeps a trace that has a span which s selects. The name is what metrics and

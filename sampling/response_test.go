@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 func TestAResponseTellsWhetherTheTraceIsKept(t *testing.T) {
@@ -64,7 +65,7 @@ func TestAResponseTellsWhetherTheTraceIsKept(t *testing.T) {
 					assert.Empty(t, s.exporter.names())
 					return
 				}
-				assert.Equal(t, c.reason, attr(s.span("root"), sampling.ReasonKey))
+				assert.Equal(t, c.reason, attr(s.span("root"), semconv.GenAISamplingReasonKey))
 			}, opts...)
 		})
 	}
@@ -117,9 +118,9 @@ func TestACalleeThatKeepsMakesItsCallerKeep(t *testing.T) {
 				return
 			}
 			assert.ElementsMatch(t, []string{"before", "next", "root"}, s.exported())
-			assert.Equal(t, "callee", attr(s.span("root"), sampling.ReasonKey))
+			assert.Equal(t, "callee", attr(s.span("root"), semconv.GenAISamplingReasonKey))
 			assert.Equal(t, c.th, s.span("root").SpanContext.TraceState().Get("ot"))
-			assert.Equal(t, map[string]int64{"callee": 1}, s.metric("genai.sampling.traces", sampling.ReasonKey))
+			assert.Equal(t, map[string]int64{"callee": 1}, s.metric("genai.sampling.traces", semconv.GenAISamplingReasonKey))
 		})
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/genaitrace/otelgenai/middleware/genaigrpc"
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // What this test is where it runs as a process of processes_test.go, and whom it calls.
@@ -216,7 +217,7 @@ func (r *role) kept(w http.ResponseWriter, req *http.Request) {
 	}
 	for _, span := range r.exporter.all() {
 		if span.SpanContext.TraceID().String() == id && (!span.Parent.IsValid() || span.Parent.IsRemote()) {
-			_, _ = io.WriteString(w, attr(span, sampling.ReasonKey))
+			_, _ = io.WriteString(w, attr(span, semconv.GenAISamplingReasonKey))
 		}
 	}
 }

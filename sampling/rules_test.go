@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // A shape is a trace of one span below a caller, and what it has.
@@ -135,7 +136,7 @@ func TestWhatEachPolicyKeeps(t *testing.T) {
 				return
 			}
 			if assert.Len(t, spans, 1, "%+v", c.shape) {
-				assert.Equal(t, c.reason, attr(spans[0], sampling.ReasonKey))
+				assert.Equal(t, c.reason, attr(spans[0], semconv.GenAISamplingReasonKey))
 				assert.Contains(t, spans[0].SpanContext.TraceState().Get("ot"), "th:"+c.th)
 			}
 		})
@@ -215,7 +216,7 @@ func TestNewRootsAndLocalRootsAreTracesOfTheirOwn(t *testing.T) {
 	detached.End()
 	root.End()
 	assert.Equal(t, []string{"detached"}, s.exported())
-	assert.Equal(t, "errors", attr(s.span("detached"), sampling.ReasonKey))
+	assert.Equal(t, "errors", attr(s.span("detached"), semconv.GenAISamplingReasonKey))
 }
 
 func TestASpanBelowAContextOfUnknownOriginIsALocalRoot(t *testing.T) {
@@ -225,6 +226,6 @@ func TestASpanBelowAContextOfUnknownOriginIsALocalRoot(t *testing.T) {
 	_, span := s.Start(foreign, "root")
 	span.SetStatus(codes.Error, "")
 	span.End()
-	assert.Equal(t, "errors", attr(s.span("root"), sampling.ReasonKey))
-	assert.Empty(t, attr(s.span("root"), sampling.PartialKey))
+	assert.Equal(t, "errors", attr(s.span("root"), semconv.GenAISamplingReasonKey))
+	assert.Empty(t, attr(s.span("root"), semconv.GenAISamplingPartialKey))
 }

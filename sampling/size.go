@@ -3,10 +3,9 @@ package sampling
 import (
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-)
 
-// ttftKey is the attribute that holds a time to first token, in milliseconds.
-const ttftKey = attribute.Key("llm.ttft_ms")
+	"github.com/genaitrace/otelgenai/semconv"
+)
 
 // Sizes of the SDK's types on 64-bit machines, in bytes.
 const (
@@ -26,7 +25,7 @@ func measure(span sdktrace.ReadOnlySpan, attrs []attribute.KeyValue) (bytes int,
 		case attribute.STRING:
 			bytes += len(v.AsString())
 		case attribute.INT64, attribute.FLOAT64:
-			if attrs[i].Key == ttftKey {
+			if attrs[i].Key == semconv.LLMTTFTMsKey {
 				ms, _ := numberOf(*v)
 				ttft = max(ttft, ms)
 			}

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 func TestFailedAndSlowTracesAreKeptWholeAndOthersNot(t *testing.T) {
@@ -20,9 +21,9 @@ func TestFailedAndSlowTracesAreKeptWholeAndOthersNot(t *testing.T) {
 	s.request("almost", 2999*time.Millisecond, false)
 
 	assert.ElementsMatch(t, []string{"failed", "failed.a", "failed.b", "slow", "slow.a", "slow.b"}, s.exported())
-	assert.Equal(t, "errors", attr(s.span("failed"), sampling.ReasonKey))
-	assert.Equal(t, "slow", attr(s.span("slow"), sampling.ReasonKey))
-	assert.Empty(t, attr(s.span("slow.a"), sampling.ReasonKey), "only local roots say why")
+	assert.Equal(t, "errors", attr(s.span("failed"), semconv.GenAISamplingReasonKey))
+	assert.Equal(t, "slow", attr(s.span("slow"), semconv.GenAISamplingReasonKey))
+	assert.Empty(t, attr(s.span("slow.a"), semconv.GenAISamplingReasonKey), "only local roots say why")
 	for _, span := range s.exporter.all() {
 		assert.True(t, span.SpanContext.IsSampled(), "what is exported is sampled")
 		assert.Equal(t, "th:0", span.SpanContext.TraceState().Get("ot"), "and was certain to be")
@@ -46,7 +47,7 @@ func TestTheBaselineIsChosenByTraceIDAndPromisedFromTheStart(t *testing.T) {
 
 	assert.Equal(t, []string{"in"}, s.exported())
 	assert.Equal(t, "th:c", s.span("in").SpanContext.TraceState().Get("ot"))
-	assert.Equal(t, "baseline", attr(s.span("in"), sampling.ReasonKey))
+	assert.Equal(t, "baseline", attr(s.span("in"), semconv.GenAISamplingReasonKey))
 }
 
 func TestChildrenThatStartOnceTheTraceIsKeptTellTheirCallees(t *testing.T) {

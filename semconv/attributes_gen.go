@@ -795,6 +795,73 @@ const (
 	//
 	// Type: enum.
 	GenAISpanRoleKey = attribute.Key("genai.span.role")
+
+	// GenAISamplingReasonKey is genai.sampling.reason: what kept a trace, on the
+	// local roots of what is exported: the policy of package sampling, or the
+	// reason that the application gave.
+	//
+	// Type: string. Example: "slow", "errors", "baseline".
+	GenAISamplingReasonKey = attribute.Key("genai.sampling.reason")
+
+	// GenAISamplingTruncatedKey is genai.sampling.truncated: spans of the local
+	// trace that are missing because it was too large or memory ran out.
+	//
+	// Type: int. Unit: {span}. Example: 1200.
+	GenAISamplingTruncatedKey = attribute.Key("genai.sampling.truncated")
+
+	// GenAISamplingPartialKey is genai.sampling.partial: whether an earlier part
+	// of the local trace was judged apart and may be missing.
+	//
+	// Type: boolean.
+	GenAISamplingPartialKey = attribute.Key("genai.sampling.partial")
+
+	// GenAISamplingDecisionKey is genai.sampling.decision: what became of a
+	// trace, or of a part of one.
+	//
+	// Type: enum.
+	GenAISamplingDecisionKey = attribute.Key("genai.sampling.decision")
+
+	// GenAISamplingOutcomeKey is genai.sampling.outcome: what became of an ended
+	// span; each has exactly one.
+	//
+	// Type: enum.
+	GenAISamplingOutcomeKey = attribute.Key("genai.sampling.outcome")
+
+	// GenAISamplingCauseKey is genai.sampling.cause: the limit that a trace gave
+	// way to.
+	//
+	// Type: enum.
+	GenAISamplingCauseKey = attribute.Key("genai.sampling.cause")
+
+	// GenAISamplingPolicyKey is genai.sampling.policy: policy whose share
+	// adapts.
+	//
+	// Type: string. Example: "adaptive", "target_rate".
+	GenAISamplingPolicyKey = attribute.Key("genai.sampling.policy")
+
+	// GenAISamplingGroupKey is genai.sampling.group: value of the attribute by
+	// which limits are learned; empty where all traces have one limit.
+	//
+	// Type: string. Example: "qwen2.5-7b-instruct".
+	GenAISamplingGroupKey = attribute.Key("genai.sampling.group")
+
+	// GenAISamplingRootNameKey is genai.sampling.root.name: name of a local
+	// root, the first hundred that occur.
+	//
+	// Type: string. Example: "POST /v1/chat/completions".
+	GenAISamplingRootNameKey = attribute.Key("genai.sampling.root.name")
+
+	// GenAISamplingRootKindKey is genai.sampling.root.kind: kind of a local
+	// root.
+	//
+	// Type: enum.
+	GenAISamplingRootKindKey = attribute.Key("genai.sampling.root.kind")
+
+	// GenAISamplingCompleteKey is genai.sampling.complete: whether all called
+	// services that answered kept their parts of a trace.
+	//
+	// Type: boolean.
+	GenAISamplingCompleteKey = attribute.Key("genai.sampling.complete")
 )
 
 // AIOperation returns ai.operation: what the model or agent was asked to do.
@@ -1840,4 +1907,148 @@ const (
 // its name.
 func GenAISpanRole(v GenAISpanRoleAttr) attribute.KeyValue {
 	return GenAISpanRoleKey.String(string(v))
+}
+
+// GenAISamplingReason returns genai.sampling.reason: what kept a trace, on
+// the local roots of what is exported: the policy of package sampling, or
+// the reason that the application gave.
+func GenAISamplingReason(v string) attribute.KeyValue {
+	return GenAISamplingReasonKey.String(v)
+}
+
+// GenAISamplingTruncated returns genai.sampling.truncated: spans of the
+// local trace that are missing because it was too large or memory ran out.
+func GenAISamplingTruncated(v int) attribute.KeyValue {
+	return GenAISamplingTruncatedKey.Int(v)
+}
+
+// GenAISamplingPartial returns genai.sampling.partial: whether an earlier
+// part of the local trace was judged apart and may be missing.
+func GenAISamplingPartial(v bool) attribute.KeyValue {
+	return GenAISamplingPartialKey.Bool(v)
+}
+
+// GenAISamplingDecisionAttr is a value of genai.sampling.decision. The set
+// is open: where no constant fits, convert any string.
+type GenAISamplingDecisionAttr string
+
+// Known values of genai.sampling.decision.
+const (
+	// GenAISamplingDecisionKept: it is exported whole.
+	GenAISamplingDecisionKept GenAISamplingDecisionAttr = "kept"
+	// GenAISamplingDecisionKeyPath: the spans on its key path are exported.
+	GenAISamplingDecisionKeyPath GenAISamplingDecisionAttr = "key_path"
+	// GenAISamplingDecisionDropped: none of it is.
+	GenAISamplingDecisionDropped GenAISamplingDecisionAttr = "dropped"
+)
+
+// GenAISamplingDecision returns genai.sampling.decision: what became of a
+// trace, or of a part of one.
+func GenAISamplingDecision(v GenAISamplingDecisionAttr) attribute.KeyValue {
+	return GenAISamplingDecisionKey.String(string(v))
+}
+
+// GenAISamplingOutcomeAttr is a value of genai.sampling.outcome. The set is
+// open: where no constant fits, convert any string.
+type GenAISamplingOutcomeAttr string
+
+// Known values of genai.sampling.outcome.
+const (
+	// GenAISamplingOutcomeExported: the exporter took it.
+	GenAISamplingOutcomeExported GenAISamplingOutcomeAttr = "exported"
+	// GenAISamplingOutcomeDropped: the policy did not keep its trace.
+	GenAISamplingOutcomeDropped GenAISamplingOutcomeAttr = "dropped"
+	// GenAISamplingOutcomeLate: it ended after its trace was dropped and
+	// forgotten.
+	GenAISamplingOutcomeLate GenAISamplingOutcomeAttr = "late"
+	// GenAISamplingOutcomeTruncated: its trace was too large.
+	GenAISamplingOutcomeTruncated GenAISamplingOutcomeAttr = "truncated"
+	// GenAISamplingOutcomeShed: the memory for undecided traces was full.
+	GenAISamplingOutcomeShed GenAISamplingOutcomeAttr = "shed"
+	// GenAISamplingOutcomeOffKeyPath: it does not lie on the key path that was
+	// kept.
+	GenAISamplingOutcomeOffKeyPath GenAISamplingOutcomeAttr = "off_key_path"
+	// GenAISamplingOutcomeQueueFull: the export queue was full.
+	GenAISamplingOutcomeQueueFull GenAISamplingOutcomeAttr = "queue_full"
+	// GenAISamplingOutcomeExportFailed: the exporter failed.
+	GenAISamplingOutcomeExportFailed GenAISamplingOutcomeAttr = "export_failed"
+	// GenAISamplingOutcomeShutdown: it came too late to be exported before the
+	// shutdown.
+	GenAISamplingOutcomeShutdown GenAISamplingOutcomeAttr = "shutdown"
+)
+
+// GenAISamplingOutcome returns genai.sampling.outcome: what became of an
+// ended span; each has exactly one.
+func GenAISamplingOutcome(v GenAISamplingOutcomeAttr) attribute.KeyValue {
+	return GenAISamplingOutcomeKey.String(string(v))
+}
+
+// GenAISamplingCauseAttr is a value of genai.sampling.cause. The set is
+// open: where no constant fits, convert any string.
+type GenAISamplingCauseAttr string
+
+// Known values of genai.sampling.cause.
+const (
+	// GenAISamplingCauseBytes: memory for undecided traces.
+	GenAISamplingCauseBytes GenAISamplingCauseAttr = "bytes"
+	// GenAISamplingCauseTraces: number of traces.
+	GenAISamplingCauseTraces GenAISamplingCauseAttr = "traces"
+	// GenAISamplingCauseAge: time that a trace may stay undecided.
+	GenAISamplingCauseAge GenAISamplingCauseAttr = "age"
+	// GenAISamplingCauseQueue: memory of the export queue.
+	GenAISamplingCauseQueue GenAISamplingCauseAttr = "queue"
+)
+
+// GenAISamplingCause returns genai.sampling.cause: the limit that a trace
+// gave way to.
+func GenAISamplingCause(v GenAISamplingCauseAttr) attribute.KeyValue {
+	return GenAISamplingCauseKey.String(string(v))
+}
+
+// GenAISamplingPolicy returns genai.sampling.policy: policy whose share
+// adapts.
+func GenAISamplingPolicy(v string) attribute.KeyValue {
+	return GenAISamplingPolicyKey.String(v)
+}
+
+// GenAISamplingGroup returns genai.sampling.group: value of the attribute by
+// which limits are learned; empty where all traces have one limit.
+func GenAISamplingGroup(v string) attribute.KeyValue {
+	return GenAISamplingGroupKey.String(v)
+}
+
+// GenAISamplingRootName returns genai.sampling.root.name: name of a local
+// root, the first hundred that occur.
+func GenAISamplingRootName(v string) attribute.KeyValue {
+	return GenAISamplingRootNameKey.String(v)
+}
+
+// GenAISamplingRootKindAttr is a value of genai.sampling.root.kind. The set
+// is open: where no constant fits, convert any string.
+type GenAISamplingRootKindAttr string
+
+// Known values of genai.sampling.root.kind.
+const (
+	// GenAISamplingRootKindInternal: an operation inside a service.
+	GenAISamplingRootKindInternal GenAISamplingRootKindAttr = "internal"
+	// GenAISamplingRootKindServer: a request that is served.
+	GenAISamplingRootKindServer GenAISamplingRootKindAttr = "server"
+	// GenAISamplingRootKindClient: a request that is made.
+	GenAISamplingRootKindClient GenAISamplingRootKindAttr = "client"
+	// GenAISamplingRootKindProducer: a message that is sent.
+	GenAISamplingRootKindProducer GenAISamplingRootKindAttr = "producer"
+	// GenAISamplingRootKindConsumer: a message that is taken.
+	GenAISamplingRootKindConsumer GenAISamplingRootKindAttr = "consumer"
+)
+
+// GenAISamplingRootKind returns genai.sampling.root.kind: kind of a local
+// root.
+func GenAISamplingRootKind(v GenAISamplingRootKindAttr) attribute.KeyValue {
+	return GenAISamplingRootKindKey.String(string(v))
+}
+
+// GenAISamplingComplete returns genai.sampling.complete: whether all called
+// services that answered kept their parts of a trace.
+func GenAISamplingComplete(v bool) attribute.KeyValue {
+	return GenAISamplingCompleteKey.Bool(v)
 }

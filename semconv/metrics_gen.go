@@ -14,23 +14,38 @@ import (
 
 // Names of the metrics.
 const (
-	GenAITimeToFirstTokenName     = "genai.time_to_first_token"
-	GenAIQueueWaitName            = "genai.queue.wait"
-	GenAIPrefillDurationName      = "genai.prefill.duration"
-	GenAIDecodeDurationName       = "genai.decode.duration"
-	GenAITokenRateName            = "genai.token.rate"
-	GenAITokensName               = "genai.tokens"
-	GenAITokenStallsName          = "genai.token.stalls"
-	GenAIActiveRequestsName       = "genai.active_requests"
-	GenAIActiveCallsName          = "genai.active_calls"
-	GenAIBatchSizeName            = "genai.batch.size"
-	GenAIKVCacheHitRatioName      = "genai.kv_cache.hit_ratio"
-	GenAIEvaluationsName          = "genai.evaluations"
-	GenAIGuardrailDecisionsName   = "genai.guardrail.decisions"
-	GenAISignalValuesName         = "genai.signal.values"
-	GenAIPropagationShedName      = "genai.propagation.shed"
-	GenAIPropagationConflictsName = "genai.propagation.conflicts"
-	GenAITelemetryFaultsName      = "genai.telemetry.faults"
+	GenAITimeToFirstTokenName                = "genai.time_to_first_token"
+	GenAIQueueWaitName                       = "genai.queue.wait"
+	GenAIPrefillDurationName                 = "genai.prefill.duration"
+	GenAIDecodeDurationName                  = "genai.decode.duration"
+	GenAITokenRateName                       = "genai.token.rate"
+	GenAITokensName                          = "genai.tokens"
+	GenAITokenStallsName                     = "genai.token.stalls"
+	GenAIActiveRequestsName                  = "genai.active_requests"
+	GenAIActiveCallsName                     = "genai.active_calls"
+	GenAIBatchSizeName                       = "genai.batch.size"
+	GenAIKVCacheHitRatioName                 = "genai.kv_cache.hit_ratio"
+	GenAIEvaluationsName                     = "genai.evaluations"
+	GenAIGuardrailDecisionsName              = "genai.guardrail.decisions"
+	GenAISignalValuesName                    = "genai.signal.values"
+	GenAIPropagationShedName                 = "genai.propagation.shed"
+	GenAIPropagationConflictsName            = "genai.propagation.conflicts"
+	GenAITelemetryFaultsName                 = "genai.telemetry.faults"
+	GenAISamplingRequestDurationName         = "genai.sampling.request.duration"
+	GenAISamplingRequestTimeToFirstTokenName = "genai.sampling.request.time_to_first_token"
+	GenAISamplingTracesName                  = "genai.sampling.traces"
+	GenAISamplingSpansName                   = "genai.sampling.spans"
+	GenAISamplingEvictedName                 = "genai.sampling.evicted"
+	GenAISamplingLateSpansName               = "genai.sampling.late_spans"
+	GenAISamplingFaultsName                  = "genai.sampling.faults"
+	GenAISamplingPartsName                   = "genai.sampling.parts"
+	GenAISamplingAnsweredTracesName          = "genai.sampling.answered_traces"
+	GenAISamplingBufferBytesName             = "genai.sampling.buffer.bytes"
+	GenAISamplingBufferTracesName            = "genai.sampling.buffer.traces"
+	GenAISamplingQueueBytesName              = "genai.sampling.queue.bytes"
+	GenAISamplingEventHorizonName            = "genai.sampling.event_horizon"
+	GenAISamplingProbabilityName             = "genai.sampling.probability"
+	GenAISamplingSlowThresholdName           = "genai.sampling.slow_threshold"
 )
 
 // GenAITimeToFirstTokenBuckets returns the bucket boundaries of
@@ -1577,4 +1592,913 @@ func (m GenAITelemetryFaults) Add(ctx context.Context, value int64, fault GenAIF
 // AddSet is Add with exactly the attributes of set, and allocates nothing.
 func (m GenAITelemetryFaults) AddSet(ctx context.Context, value int64, set attribute.Set) {
 	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// GenAISamplingRequestDurationBuckets returns the bucket boundaries of
+// genai.sampling.request.duration, in s. The slice is the caller's own.
+func GenAISamplingRequestDurationBuckets() []float64 {
+	return []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}
+}
+
+// GenAISamplingRequestDuration is the instrument
+// genai.sampling.request.duration, in s: duration of the local roots of all
+// traces, kept or not.
+//
+// Unit: s. Under a condition: error.type. Recommended:
+// genai.sampling.root.name, genai.sampling.root.kind.
+//
+// The zero value records nothing.
+type GenAISamplingRequestDuration struct {
+	metric.Float64Histogram
+}
+
+// NewGenAISamplingRequestDuration makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingRequestDuration(m metric.Meter, opts ...metric.Float64HistogramOption) (GenAISamplingRequestDuration, error) {
+	if m == nil {
+		return GenAISamplingRequestDuration{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(GenAISamplingRequestDurationName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("duration of the local roots of all traces, kept or not"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(GenAISamplingRequestDurationBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return GenAISamplingRequestDuration{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingRequestDuration) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "genai.sampling.request.duration".
+func (GenAISamplingRequestDuration) Name() string {
+	return GenAISamplingRequestDurationName
+}
+
+// Unit returns "s".
+func (GenAISamplingRequestDuration) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingRequestDuration) Description() string {
+	return "duration of the local roots of all traces, kept or not"
+}
+
+// Record records value with the attributes given.
+func (m GenAISamplingRequestDuration) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingRequestDuration) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrGenAISamplingRootName returns genai.sampling.root.name, an optional
+// attribute: name of a local root, the first hundred that occur.
+func (GenAISamplingRequestDuration) AttrGenAISamplingRootName(value string) attribute.KeyValue {
+	return GenAISamplingRootName(value)
+}
+
+// AttrGenAISamplingRootKind returns genai.sampling.root.kind, an optional
+// attribute: kind of a local root.
+func (GenAISamplingRequestDuration) AttrGenAISamplingRootKind(value GenAISamplingRootKindAttr) attribute.KeyValue {
+	return GenAISamplingRootKind(value)
+}
+
+// AttrErrorType returns error.type, wanted where the local root failed:
+// class of the error that ended the operation; _OTHER where no class is
+// known.
+func (GenAISamplingRequestDuration) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// GenAISamplingRequestTimeToFirstTokenBuckets returns the bucket boundaries
+// of genai.sampling.request.time_to_first_token, in s. The slice is the
+// caller's own.
+func GenAISamplingRequestTimeToFirstTokenBuckets() []float64 {
+	return []float64{0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24}
+}
+
+// GenAISamplingRequestTimeToFirstToken is the instrument
+// genai.sampling.request.time_to_first_token, in s: time to first token of
+// all traces that report one, kept or not.
+//
+// Unit: s. Under a condition: error.type. Recommended:
+// genai.sampling.root.name, genai.sampling.root.kind.
+//
+// The zero value records nothing.
+type GenAISamplingRequestTimeToFirstToken struct {
+	metric.Float64Histogram
+}
+
+// NewGenAISamplingRequestTimeToFirstToken makes the instrument. Options in
+// opts override the registry's. With a nil meter the instrument records
+// nothing.
+func NewGenAISamplingRequestTimeToFirstToken(m metric.Meter, opts ...metric.Float64HistogramOption) (GenAISamplingRequestTimeToFirstToken, error) {
+	if m == nil {
+		return GenAISamplingRequestTimeToFirstToken{noop.Float64Histogram{}}, nil
+	}
+	inst, err := m.Float64Histogram(GenAISamplingRequestTimeToFirstTokenName, append([]metric.Float64HistogramOption{
+		metric.WithDescription("time to first token of all traces that report one, kept or not"),
+		metric.WithUnit("s"),
+		metric.WithExplicitBucketBoundaries(GenAISamplingRequestTimeToFirstTokenBuckets()...),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Histogram{}
+	}
+	return GenAISamplingRequestTimeToFirstToken{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingRequestTimeToFirstToken) Inst() metric.Float64Histogram {
+	return m.Float64Histogram
+}
+
+// Name returns "genai.sampling.request.time_to_first_token".
+func (GenAISamplingRequestTimeToFirstToken) Name() string {
+	return GenAISamplingRequestTimeToFirstTokenName
+}
+
+// Unit returns "s".
+func (GenAISamplingRequestTimeToFirstToken) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingRequestTimeToFirstToken) Description() string {
+	return "time to first token of all traces that report one, kept or not"
+}
+
+// Record records value with the attributes given.
+func (m GenAISamplingRequestTimeToFirstToken) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Histogram, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingRequestTimeToFirstToken) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Histogram, value, set)
+}
+
+// AttrGenAISamplingRootName returns genai.sampling.root.name, an optional
+// attribute: name of a local root, the first hundred that occur.
+func (GenAISamplingRequestTimeToFirstToken) AttrGenAISamplingRootName(value string) attribute.KeyValue {
+	return GenAISamplingRootName(value)
+}
+
+// AttrGenAISamplingRootKind returns genai.sampling.root.kind, an optional
+// attribute: kind of a local root.
+func (GenAISamplingRequestTimeToFirstToken) AttrGenAISamplingRootKind(value GenAISamplingRootKindAttr) attribute.KeyValue {
+	return GenAISamplingRootKind(value)
+}
+
+// AttrErrorType returns error.type, wanted where the local root failed:
+// class of the error that ended the operation; _OTHER where no class is
+// known.
+func (GenAISamplingRequestTimeToFirstToken) AttrErrorType(value string) attribute.KeyValue {
+	return attribute.Key("error.type").String(value)
+}
+
+// GenAISamplingTraces is the instrument genai.sampling.traces: local traces
+// by decision and by what kept them.
+//
+// Unit: {trace}. Required: genai.sampling.decision. Under a condition:
+// genai.sampling.reason.
+//
+// The zero value records nothing.
+type GenAISamplingTraces struct {
+	metric.Int64Counter
+}
+
+// NewGenAISamplingTraces makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingTraces(m metric.Meter, opts ...metric.Int64CounterOption) (GenAISamplingTraces, error) {
+	if m == nil {
+		return GenAISamplingTraces{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAISamplingTracesName, append([]metric.Int64CounterOption{
+		metric.WithDescription("local traces by decision and by what kept them"),
+		metric.WithUnit("{trace}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAISamplingTraces{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingTraces) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.sampling.traces".
+func (GenAISamplingTraces) Name() string {
+	return GenAISamplingTracesName
+}
+
+// Unit returns "{trace}".
+func (GenAISamplingTraces) Unit() string {
+	return "{trace}"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingTraces) Description() string {
+	return "local traces by decision and by what kept them"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAISamplingTraces) Add(ctx context.Context, value int64, samplingDecision GenAISamplingDecisionAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAISamplingDecision(samplingDecision))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingTraces) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrGenAISamplingReason returns genai.sampling.reason, wanted where the
+// trace was kept: what kept a trace, on the local roots of what is exported:
+// the policy of package sampling, or the reason that the application gave.
+func (GenAISamplingTraces) AttrGenAISamplingReason(value string) attribute.KeyValue {
+	return GenAISamplingReason(value)
+}
+
+// GenAISamplingSpans is the instrument genai.sampling.spans: ended spans by
+// what became of them.
+//
+// Unit: {span}. Required: genai.sampling.outcome.
+//
+// The zero value records nothing.
+type GenAISamplingSpans struct {
+	metric.Int64Counter
+}
+
+// NewGenAISamplingSpans makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingSpans(m metric.Meter, opts ...metric.Int64CounterOption) (GenAISamplingSpans, error) {
+	if m == nil {
+		return GenAISamplingSpans{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAISamplingSpansName, append([]metric.Int64CounterOption{
+		metric.WithDescription("ended spans by what became of them"),
+		metric.WithUnit("{span}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAISamplingSpans{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingSpans) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.sampling.spans".
+func (GenAISamplingSpans) Name() string {
+	return GenAISamplingSpansName
+}
+
+// Unit returns "{span}".
+func (GenAISamplingSpans) Unit() string {
+	return "{span}"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingSpans) Description() string {
+	return "ended spans by what became of them"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAISamplingSpans) Add(ctx context.Context, value int64, samplingOutcome GenAISamplingOutcomeAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAISamplingOutcome(samplingOutcome))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingSpans) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// GenAISamplingEvicted is the instrument genai.sampling.evicted: traces that
+// gave way to a limit.
+//
+// Unit: {trace}. Required: genai.sampling.cause.
+//
+// The zero value records nothing.
+type GenAISamplingEvicted struct {
+	metric.Int64Counter
+}
+
+// NewGenAISamplingEvicted makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingEvicted(m metric.Meter, opts ...metric.Int64CounterOption) (GenAISamplingEvicted, error) {
+	if m == nil {
+		return GenAISamplingEvicted{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAISamplingEvictedName, append([]metric.Int64CounterOption{
+		metric.WithDescription("traces that gave way to a limit"),
+		metric.WithUnit("{trace}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAISamplingEvicted{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingEvicted) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.sampling.evicted".
+func (GenAISamplingEvicted) Name() string {
+	return GenAISamplingEvictedName
+}
+
+// Unit returns "{trace}".
+func (GenAISamplingEvicted) Unit() string {
+	return "{trace}"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingEvicted) Description() string {
+	return "traces that gave way to a limit"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAISamplingEvicted) Add(ctx context.Context, value int64, samplingCause GenAISamplingCauseAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAISamplingCause(samplingCause))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingEvicted) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// GenAISamplingLateSpans is the instrument genai.sampling.late_spans: spans
+// that ended after their trace was forgotten.
+//
+// Unit: {span}. Required: genai.sampling.decision.
+//
+// The zero value records nothing.
+type GenAISamplingLateSpans struct {
+	metric.Int64Counter
+}
+
+// NewGenAISamplingLateSpans makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingLateSpans(m metric.Meter, opts ...metric.Int64CounterOption) (GenAISamplingLateSpans, error) {
+	if m == nil {
+		return GenAISamplingLateSpans{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAISamplingLateSpansName, append([]metric.Int64CounterOption{
+		metric.WithDescription("spans that ended after their trace was forgotten"),
+		metric.WithUnit("{span}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAISamplingLateSpans{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingLateSpans) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.sampling.late_spans".
+func (GenAISamplingLateSpans) Name() string {
+	return GenAISamplingLateSpansName
+}
+
+// Unit returns "{span}".
+func (GenAISamplingLateSpans) Unit() string {
+	return "{span}"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingLateSpans) Description() string {
+	return "spans that ended after their trace was forgotten"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAISamplingLateSpans) Add(ctx context.Context, value int64, samplingDecision GenAISamplingDecisionAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAISamplingDecision(samplingDecision))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingLateSpans) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// GenAISamplingFaults is the instrument genai.sampling.faults: panics of
+// custom policies.
+//
+// Unit: {fault}.
+//
+// The zero value records nothing.
+type GenAISamplingFaults struct {
+	metric.Int64Counter
+}
+
+// NewGenAISamplingFaults makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingFaults(m metric.Meter, opts ...metric.Int64CounterOption) (GenAISamplingFaults, error) {
+	if m == nil {
+		return GenAISamplingFaults{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAISamplingFaultsName, append([]metric.Int64CounterOption{
+		metric.WithDescription("panics of custom policies"),
+		metric.WithUnit("{fault}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAISamplingFaults{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingFaults) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.sampling.faults".
+func (GenAISamplingFaults) Name() string {
+	return GenAISamplingFaultsName
+}
+
+// Unit returns "{fault}".
+func (GenAISamplingFaults) Unit() string {
+	return "{fault}"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingFaults) Description() string {
+	return "panics of custom policies"
+}
+
+// Add adds value with the attributes given.
+func (m GenAISamplingFaults) Add(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs)
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingFaults) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// GenAISamplingParts is the instrument genai.sampling.parts: parts of kept
+// traces in called services that answered, by what these did with them.
+//
+// Unit: {part}. Required: genai.sampling.decision.
+//
+// The zero value records nothing.
+type GenAISamplingParts struct {
+	metric.Int64Counter
+}
+
+// NewGenAISamplingParts makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingParts(m metric.Meter, opts ...metric.Int64CounterOption) (GenAISamplingParts, error) {
+	if m == nil {
+		return GenAISamplingParts{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAISamplingPartsName, append([]metric.Int64CounterOption{
+		metric.WithDescription("parts of kept traces in called services that answered, by what these did with them"),
+		metric.WithUnit("{part}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAISamplingParts{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingParts) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.sampling.parts".
+func (GenAISamplingParts) Name() string {
+	return GenAISamplingPartsName
+}
+
+// Unit returns "{part}".
+func (GenAISamplingParts) Unit() string {
+	return "{part}"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingParts) Description() string {
+	return "parts of kept traces in called services that answered, by what these did with them"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAISamplingParts) Add(ctx context.Context, value int64, samplingDecision GenAISamplingDecisionAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAISamplingDecision(samplingDecision))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingParts) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// GenAISamplingAnsweredTraces is the instrument
+// genai.sampling.answered_traces: kept traces with answers from called
+// services, by whether all of these kept their parts.
+//
+// Unit: {trace}. Required: genai.sampling.complete.
+//
+// The zero value records nothing.
+type GenAISamplingAnsweredTraces struct {
+	metric.Int64Counter
+}
+
+// NewGenAISamplingAnsweredTraces makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingAnsweredTraces(m metric.Meter, opts ...metric.Int64CounterOption) (GenAISamplingAnsweredTraces, error) {
+	if m == nil {
+		return GenAISamplingAnsweredTraces{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAISamplingAnsweredTracesName, append([]metric.Int64CounterOption{
+		metric.WithDescription("kept traces with answers from called services, by whether all of these kept their parts"),
+		metric.WithUnit("{trace}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAISamplingAnsweredTraces{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingAnsweredTraces) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.sampling.answered_traces".
+func (GenAISamplingAnsweredTraces) Name() string {
+	return GenAISamplingAnsweredTracesName
+}
+
+// Unit returns "{trace}".
+func (GenAISamplingAnsweredTraces) Unit() string {
+	return "{trace}"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingAnsweredTraces) Description() string {
+	return "kept traces with answers from called services, by whether all of these kept their parts"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAISamplingAnsweredTraces) Add(ctx context.Context, value int64, samplingComplete bool, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAISamplingComplete(samplingComplete))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingAnsweredTraces) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// GenAISamplingBufferBytes is the instrument genai.sampling.buffer.bytes, in
+// By: estimated size of the spans of undecided traces.
+//
+// Unit: By.
+//
+// The zero value records nothing.
+type GenAISamplingBufferBytes struct {
+	metric.Int64Gauge
+}
+
+// NewGenAISamplingBufferBytes makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingBufferBytes(m metric.Meter, opts ...metric.Int64GaugeOption) (GenAISamplingBufferBytes, error) {
+	if m == nil {
+		return GenAISamplingBufferBytes{noop.Int64Gauge{}}, nil
+	}
+	inst, err := m.Int64Gauge(GenAISamplingBufferBytesName, append([]metric.Int64GaugeOption{
+		metric.WithDescription("estimated size of the spans of undecided traces"),
+		metric.WithUnit("By"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Gauge{}
+	}
+	return GenAISamplingBufferBytes{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingBufferBytes) Inst() metric.Int64Gauge {
+	return m.Int64Gauge
+}
+
+// Name returns "genai.sampling.buffer.bytes".
+func (GenAISamplingBufferBytes) Name() string {
+	return GenAISamplingBufferBytesName
+}
+
+// Unit returns "By".
+func (GenAISamplingBufferBytes) Unit() string {
+	return "By"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingBufferBytes) Description() string {
+	return "estimated size of the spans of undecided traces"
+}
+
+// Record records value with the attributes given.
+func (m GenAISamplingBufferBytes) Record(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Record[int64](ctx, m.Int64Gauge, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingBufferBytes) RecordSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.RecordSet[int64](ctx, m.Int64Gauge, value, set)
+}
+
+// GenAISamplingBufferTraces is the instrument genai.sampling.buffer.traces:
+// traces that are undecided or have open spans.
+//
+// Unit: {trace}.
+//
+// The zero value records nothing.
+type GenAISamplingBufferTraces struct {
+	metric.Int64Gauge
+}
+
+// NewGenAISamplingBufferTraces makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingBufferTraces(m metric.Meter, opts ...metric.Int64GaugeOption) (GenAISamplingBufferTraces, error) {
+	if m == nil {
+		return GenAISamplingBufferTraces{noop.Int64Gauge{}}, nil
+	}
+	inst, err := m.Int64Gauge(GenAISamplingBufferTracesName, append([]metric.Int64GaugeOption{
+		metric.WithDescription("traces that are undecided or have open spans"),
+		metric.WithUnit("{trace}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Gauge{}
+	}
+	return GenAISamplingBufferTraces{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingBufferTraces) Inst() metric.Int64Gauge {
+	return m.Int64Gauge
+}
+
+// Name returns "genai.sampling.buffer.traces".
+func (GenAISamplingBufferTraces) Name() string {
+	return GenAISamplingBufferTracesName
+}
+
+// Unit returns "{trace}".
+func (GenAISamplingBufferTraces) Unit() string {
+	return "{trace}"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingBufferTraces) Description() string {
+	return "traces that are undecided or have open spans"
+}
+
+// Record records value with the attributes given.
+func (m GenAISamplingBufferTraces) Record(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Record[int64](ctx, m.Int64Gauge, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingBufferTraces) RecordSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.RecordSet[int64](ctx, m.Int64Gauge, value, set)
+}
+
+// GenAISamplingQueueBytes is the instrument genai.sampling.queue.bytes, in
+// By: estimated size of the spans that wait for the exporter.
+//
+// Unit: By.
+//
+// The zero value records nothing.
+type GenAISamplingQueueBytes struct {
+	metric.Int64Gauge
+}
+
+// NewGenAISamplingQueueBytes makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingQueueBytes(m metric.Meter, opts ...metric.Int64GaugeOption) (GenAISamplingQueueBytes, error) {
+	if m == nil {
+		return GenAISamplingQueueBytes{noop.Int64Gauge{}}, nil
+	}
+	inst, err := m.Int64Gauge(GenAISamplingQueueBytesName, append([]metric.Int64GaugeOption{
+		metric.WithDescription("estimated size of the spans that wait for the exporter"),
+		metric.WithUnit("By"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Gauge{}
+	}
+	return GenAISamplingQueueBytes{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingQueueBytes) Inst() metric.Int64Gauge {
+	return m.Int64Gauge
+}
+
+// Name returns "genai.sampling.queue.bytes".
+func (GenAISamplingQueueBytes) Name() string {
+	return GenAISamplingQueueBytesName
+}
+
+// Unit returns "By".
+func (GenAISamplingQueueBytes) Unit() string {
+	return "By"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingQueueBytes) Description() string {
+	return "estimated size of the spans that wait for the exporter"
+}
+
+// Record records value with the attributes given.
+func (m GenAISamplingQueueBytes) Record(ctx context.Context, value int64, attrs ...attribute.KeyValue) {
+	measure.Record[int64](ctx, m.Int64Gauge, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingQueueBytes) RecordSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.RecordSet[int64](ctx, m.Int64Gauge, value, set)
+}
+
+// GenAISamplingEventHorizon is the instrument genai.sampling.event_horizon,
+// in s: age of the oldest trace that holds spans: how far back a decision
+// can reach.
+//
+// Unit: s.
+//
+// The zero value records nothing.
+type GenAISamplingEventHorizon struct {
+	metric.Float64Gauge
+}
+
+// NewGenAISamplingEventHorizon makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingEventHorizon(m metric.Meter, opts ...metric.Float64GaugeOption) (GenAISamplingEventHorizon, error) {
+	if m == nil {
+		return GenAISamplingEventHorizon{noop.Float64Gauge{}}, nil
+	}
+	inst, err := m.Float64Gauge(GenAISamplingEventHorizonName, append([]metric.Float64GaugeOption{
+		metric.WithDescription("age of the oldest trace that holds spans: how far back a decision can reach"),
+		metric.WithUnit("s"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Gauge{}
+	}
+	return GenAISamplingEventHorizon{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingEventHorizon) Inst() metric.Float64Gauge {
+	return m.Float64Gauge
+}
+
+// Name returns "genai.sampling.event_horizon".
+func (GenAISamplingEventHorizon) Name() string {
+	return GenAISamplingEventHorizonName
+}
+
+// Unit returns "s".
+func (GenAISamplingEventHorizon) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingEventHorizon) Description() string {
+	return "age of the oldest trace that holds spans: how far back a decision can reach"
+}
+
+// Record records value with the attributes given.
+func (m GenAISamplingEventHorizon) Record(ctx context.Context, value float64, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Gauge, value, attrs)
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingEventHorizon) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Gauge, value, set)
+}
+
+// GenAISamplingProbability is the instrument genai.sampling.probability:
+// share of traces that a policy keeps at present.
+//
+// Unit: 1. Required: genai.sampling.policy.
+//
+// The zero value records nothing.
+type GenAISamplingProbability struct {
+	metric.Float64Gauge
+}
+
+// NewGenAISamplingProbability makes the instrument. Options in opts override
+// the registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingProbability(m metric.Meter, opts ...metric.Float64GaugeOption) (GenAISamplingProbability, error) {
+	if m == nil {
+		return GenAISamplingProbability{noop.Float64Gauge{}}, nil
+	}
+	inst, err := m.Float64Gauge(GenAISamplingProbabilityName, append([]metric.Float64GaugeOption{
+		metric.WithDescription("share of traces that a policy keeps at present"),
+		metric.WithUnit("1"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Gauge{}
+	}
+	return GenAISamplingProbability{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingProbability) Inst() metric.Float64Gauge {
+	return m.Float64Gauge
+}
+
+// Name returns "genai.sampling.probability".
+func (GenAISamplingProbability) Name() string {
+	return GenAISamplingProbabilityName
+}
+
+// Unit returns "1".
+func (GenAISamplingProbability) Unit() string {
+	return "1"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingProbability) Description() string {
+	return "share of traces that a policy keeps at present"
+}
+
+// Record records value with the required attributes and attrs.
+func (m GenAISamplingProbability) Record(ctx context.Context, value float64, samplingPolicy string, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Gauge, value, attrs, GenAISamplingPolicy(samplingPolicy))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingProbability) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Gauge, value, set)
+}
+
+// GenAISamplingSlowThreshold is the instrument
+// genai.sampling.slow_threshold, in s: duration above which above_quantile
+// keeps a trace at present.
+//
+// Unit: s. Required: genai.sampling.group.
+//
+// The zero value records nothing.
+type GenAISamplingSlowThreshold struct {
+	metric.Float64Gauge
+}
+
+// NewGenAISamplingSlowThreshold makes the instrument. Options in opts
+// override the registry's. With a nil meter the instrument records nothing.
+func NewGenAISamplingSlowThreshold(m metric.Meter, opts ...metric.Float64GaugeOption) (GenAISamplingSlowThreshold, error) {
+	if m == nil {
+		return GenAISamplingSlowThreshold{noop.Float64Gauge{}}, nil
+	}
+	inst, err := m.Float64Gauge(GenAISamplingSlowThresholdName, append([]metric.Float64GaugeOption{
+		metric.WithDescription("duration above which above_quantile keeps a trace at present"),
+		metric.WithUnit("s"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Float64Gauge{}
+	}
+	return GenAISamplingSlowThreshold{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISamplingSlowThreshold) Inst() metric.Float64Gauge {
+	return m.Float64Gauge
+}
+
+// Name returns "genai.sampling.slow_threshold".
+func (GenAISamplingSlowThreshold) Name() string {
+	return GenAISamplingSlowThresholdName
+}
+
+// Unit returns "s".
+func (GenAISamplingSlowThreshold) Unit() string {
+	return "s"
+}
+
+// Description returns what the instrument measures.
+func (GenAISamplingSlowThreshold) Description() string {
+	return "duration above which above_quantile keeps a trace at present"
+}
+
+// Record records value with the required attributes and attrs.
+func (m GenAISamplingSlowThreshold) Record(ctx context.Context, value float64, samplingGroup string, attrs ...attribute.KeyValue) {
+	measure.Record[float64](ctx, m.Float64Gauge, value, attrs, GenAISamplingGroup(samplingGroup))
+}
+
+// RecordSet is Record with exactly the attributes of set, and allocates nothing.
+func (m GenAISamplingSlowThreshold) RecordSet(ctx context.Context, value float64, set attribute.Set) {
+	measure.RecordSet[float64](ctx, m.Float64Gauge, value, set)
 }

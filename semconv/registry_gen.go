@@ -317,6 +317,42 @@ var attributes = [...]Attribute{
 		{Value: "gpu_memory_contention", Brief: "requests fight for device memory"},
 		{Value: "preprocess_blocking", Brief: "work on the input holds up the engine"},
 	}},
+	{Key: "genai.sampling.cause", Type: "enum", Brief: "the limit that a trace gave way to", Origin: "house", Members: []Member{
+		{Value: "bytes", Brief: "memory for undecided traces"},
+		{Value: "traces", Brief: "number of traces"},
+		{Value: "age", Brief: "time that a trace may stay undecided"},
+		{Value: "queue", Brief: "memory of the export queue"},
+	}},
+	{Key: "genai.sampling.complete", Type: "boolean", Brief: "whether all called services that answered kept their parts of a trace", Origin: "house"},
+	{Key: "genai.sampling.decision", Type: "enum", Brief: "what became of a trace, or of a part of one", Origin: "house", Members: []Member{
+		{Value: "kept", Brief: "it is exported whole"},
+		{Value: "key_path", Brief: "the spans on its key path are exported"},
+		{Value: "dropped", Brief: "none of it is"},
+	}},
+	{Key: "genai.sampling.group", Type: "string", Brief: "value of the attribute by which limits are learned; empty where all traces have one limit", Origin: "house"},
+	{Key: "genai.sampling.outcome", Type: "enum", Brief: "what became of an ended span; each has exactly one", Origin: "house", Members: []Member{
+		{Value: "exported", Brief: "the exporter took it"},
+		{Value: "dropped", Brief: "the policy did not keep its trace"},
+		{Value: "late", Brief: "it ended after its trace was dropped and forgotten"},
+		{Value: "truncated", Brief: "its trace was too large"},
+		{Value: "shed", Brief: "the memory for undecided traces was full"},
+		{Value: "off_key_path", Brief: "it does not lie on the key path that was kept"},
+		{Value: "queue_full", Brief: "the export queue was full"},
+		{Value: "export_failed", Brief: "the exporter failed"},
+		{Value: "shutdown", Brief: "it came too late to be exported before the shutdown"},
+	}},
+	{Key: "genai.sampling.partial", Type: "boolean", Brief: "whether an earlier part of the local trace was judged apart and may be missing", Origin: "house"},
+	{Key: "genai.sampling.policy", Type: "string", Brief: "policy whose share adapts", Origin: "house"},
+	{Key: "genai.sampling.reason", Type: "string", Brief: "what kept a trace, on the local roots of what is exported: the policy of package sampling, or the reason that the application gave", Origin: "house"},
+	{Key: "genai.sampling.root.kind", Type: "enum", Brief: "kind of a local root", Origin: "house", Members: []Member{
+		{Value: "internal", Brief: "an operation inside a service"},
+		{Value: "server", Brief: "a request that is served"},
+		{Value: "client", Brief: "a request that is made"},
+		{Value: "producer", Brief: "a message that is sent"},
+		{Value: "consumer", Brief: "a message that is taken"},
+	}},
+	{Key: "genai.sampling.root.name", Type: "string", Brief: "name of a local root, the first hundred that occur", Origin: "house"},
+	{Key: "genai.sampling.truncated", Type: "int", Unit: "{span}", Brief: "spans of the local trace that are missing because it was too large or memory ran out", Origin: "house"},
 	{Key: "genai.signal.metadata", Type: "any", Brief: "what else the source says about the signal; it may quote the answer", Origin: "house", Content: true},
 	{Key: "genai.signal.source_model", Type: "string", Brief: "model that the signal comes from", Origin: "house"},
 	{Key: "genai.signal.type", Type: "enum", Brief: "what a signal about an output measures", Origin: "house", Members: []Member{
@@ -979,264 +1015,286 @@ func find(key string) int {
 		return 189
 	case "genai.root_cause":
 		return 190
-	case "genai.signal.metadata":
+	case "genai.sampling.cause":
 		return 191
-	case "genai.signal.source_model":
+	case "genai.sampling.complete":
 		return 192
-	case "genai.signal.type":
+	case "genai.sampling.decision":
 		return 193
-	case "genai.signal.value":
+	case "genai.sampling.group":
 		return 194
-	case "genai.slo.duration_deviation":
+	case "genai.sampling.outcome":
 		return 195
-	case "genai.slo.id":
+	case "genai.sampling.partial":
 		return 196
-	case "genai.slo.violation_level":
+	case "genai.sampling.policy":
 		return 197
-	case "genai.span.dropped_count":
+	case "genai.sampling.reason":
 		return 198
-	case "genai.span.outlived_parent":
+	case "genai.sampling.root.kind":
 		return 199
-	case "genai.span.role":
+	case "genai.sampling.root.name":
 		return 200
-	case "genai.stall.count":
+	case "genai.sampling.truncated":
 		return 201
-	case "genai.stall.duration_ms":
+	case "genai.signal.metadata":
 		return 202
-	case "genai.step.count":
+	case "genai.signal.source_model":
 		return 203
-	case "genai.step.tokens":
+	case "genai.signal.type":
 		return 204
-	case "genai.step_id":
+	case "genai.signal.value":
 		return 205
-	case "genai.stream.terminal":
+	case "genai.slo.duration_deviation":
 		return 206
-	case "genai.tenant.id":
+	case "genai.slo.id":
 		return 207
-	case "genai.tensor.inputs":
+	case "genai.slo.violation_level":
 		return 208
-	case "genai.tensor_shape":
+	case "genai.span.dropped_count":
 		return 209
-	case "genai.timing.clamped":
+	case "genai.span.outlived_parent":
 		return 210
-	case "genai.timing.source":
+	case "genai.span.role":
 		return 211
-	case "genai.token.count":
+	case "genai.stall.count":
 		return 212
-	case "genai.token.direction":
+	case "genai.stall.duration_ms":
 		return 213
-	case "genai.token.gap.max_ms":
+	case "genai.step.count":
 		return 214
-	case "genai.token.gap.p50_ms":
+	case "genai.step.tokens":
 		return 215
-	case "genai.token.gap.p95_ms":
+	case "genai.step_id":
 		return 216
-	case "genai.token.position":
+	case "genai.stream.terminal":
 		return 217
-	case "genai.token.throughput":
+	case "genai.tenant.id":
 		return 218
-	case "genai.token.timeline":
+	case "genai.tensor.inputs":
 		return 219
-	case "genai.tokenizer.expected_hash":
+	case "genai.tensor_shape":
 		return 220
-	case "genai.tokenizer.hash":
+	case "genai.timing.clamped":
 		return 221
-	case "genai.tool.status":
+	case "genai.timing.source":
 		return 222
-	case "genai.trace.source":
+	case "genai.token.count":
 		return 223
-	case "genai.trace_flags":
+	case "genai.token.direction":
 		return 224
-	case "genai.ttft.emit_ms":
+	case "genai.token.gap.max_ms":
 		return 225
-	case "genai.ttft.load_ms":
+	case "genai.token.gap.p50_ms":
 		return 226
-	case "genai.ttft.preempted_ms":
+	case "genai.token.gap.p95_ms":
 		return 227
-	case "genai.ttft.prefill_ms":
+	case "genai.token.position":
 		return 228
-	case "genai.ttft.queue_ms":
+	case "genai.token.throughput":
 		return 229
-	case "genai.ttft.schedule_ms":
+	case "genai.token.timeline":
 		return 230
-	case "genai.ttft.tokenize_ms":
+	case "genai.tokenizer.expected_hash":
 		return 231
-	case "genai.ttft.unattributed_ms":
+	case "genai.tokenizer.hash":
 		return 232
-	case "genai.user.tier":
+	case "genai.tool.status":
 		return 233
-	case "gpu.device":
+	case "genai.trace.source":
 		return 234
-	case "gpu_type":
+	case "genai.trace_flags":
 		return 235
-	case "heap_used_ratio":
+	case "genai.ttft.emit_ms":
 		return 236
-	case "http.method":
+	case "genai.ttft.load_ms":
 		return 237
-	case "http.request.method":
+	case "genai.ttft.preempted_ms":
 		return 238
-	case "http.response.status_code":
+	case "genai.ttft.prefill_ms":
 		return 239
-	case "http.route":
+	case "genai.ttft.queue_ms":
 		return 240
-	case "http.status_code":
+	case "genai.ttft.schedule_ms":
 		return 241
-	case "hw.gpu.task":
+	case "genai.ttft.tokenize_ms":
 		return 242
-	case "hw.id":
+	case "genai.ttft.unattributed_ms":
 		return 243
-	case "hw.model":
+	case "genai.user.tier":
 		return 244
-	case "hw.name":
+	case "gpu.device":
 		return 245
-	case "hw.type":
+	case "gpu_type":
 		return 246
-	case "hw.vendor":
+	case "heap_used_ratio":
 		return 247
-	case "inference_id":
+	case "http.method":
 		return 248
-	case "jsonrpc.protocol.version":
+	case "http.request.method":
 		return 249
-	case "jsonrpc.request.id":
+	case "http.response.status_code":
 		return 250
-	case "kernel_duration_ms":
+	case "http.route":
 		return 251
-	case "kv_cache_hit_rate":
+	case "http.status_code":
 		return 252
-	case "kv_cache_latency_ms":
+	case "hw.gpu.task":
 		return 253
-	case "llm.completion.tokens":
+	case "hw.id":
 		return 254
-	case "llm.model.name":
+	case "hw.model":
 		return 255
-	case "llm.prompt.tokens":
+	case "hw.name":
 		return 256
-	case "llm.queue_wait_ms":
+	case "hw.type":
 		return 257
-	case "llm.request.model":
+	case "hw.vendor":
 		return 258
-	case "llm.request.temperature":
+	case "inference_id":
 		return 259
-	case "llm.ttft_ms":
+	case "jsonrpc.protocol.version":
 		return 260
-	case "max_memory_reserved":
+	case "jsonrpc.request.id":
 		return 261
-	case "mcp.method.name":
+	case "kernel_duration_ms":
 		return 262
-	case "mcp.protocol.version":
+	case "kv_cache_hit_rate":
 		return 263
-	case "mcp.resource.uri":
+	case "kv_cache_latency_ms":
 		return 264
-	case "mcp.session.id":
+	case "llm.completion.tokens":
 		return 265
-	case "memory_allocated":
+	case "llm.model.name":
 		return 266
-	case "metadata":
+	case "llm.prompt.tokens":
 		return 267
-	case "model-version":
+	case "llm.queue_wait_ms":
 		return 268
-	case "model.name":
+	case "llm.request.model":
 		return 269
-	case "model.version":
+	case "llm.request.temperature":
 		return 270
-	case "model_name":
+	case "llm.ttft_ms":
 		return 271
-	case "native_alloc_rate":
+	case "max_memory_reserved":
 		return 272
-	case "network.protocol.name":
+	case "mcp.method.name":
 		return 273
-	case "network.protocol.version":
+	case "mcp.protocol.version":
 		return 274
-	case "network.transport":
+	case "mcp.resource.uri":
 		return 275
-	case "openai.api.type":
+	case "mcp.session.id":
 		return 276
-	case "openai.request.service_tier":
+	case "memory_allocated":
 		return 277
-	case "openai.response.service_tier":
+	case "metadata":
 		return 278
-	case "openai.response.system_fingerprint":
+	case "model-version":
 		return 279
-	case "output.token_count":
+	case "model.name":
 		return 280
-	case "phase":
+	case "model.version":
 		return 281
-	case "prefill.duration_ms":
+	case "model_name":
 		return 282
-	case "process.executable.name":
+	case "native_alloc_rate":
 		return 283
-	case "process.executable.path":
+	case "network.protocol.name":
 		return 284
-	case "process.exit.code":
+	case "network.protocol.version":
 		return 285
-	case "prompt":
+	case "network.transport":
 		return 286
-	case "prompt.hash":
+	case "openai.api.type":
 		return 287
-	case "prompt_chain":
+	case "openai.request.service_tier":
 		return 288
-	case "prompt_length_bucket":
+	case "openai.response.service_tier":
 		return 289
-	case "quantization_type":
+	case "openai.response.system_fingerprint":
 		return 290
-	case "request.batch_size":
+	case "output.token_count":
 		return 291
-	case "request.id":
+	case "phase":
 		return 292
-	case "request_id":
+	case "prefill.duration_ms":
 		return 293
-	case "reserved":
+	case "process.executable.name":
 		return 294
-	case "retriever.hit_count":
+	case "process.executable.path":
 		return 295
-	case "retriever.top_k":
+	case "process.exit.code":
 		return 296
-	case "retriever.type":
+	case "prompt":
 		return 297
-	case "rpc.response.status_code":
+	case "prompt.hash":
 		return 298
-	case "server.address":
+	case "prompt_chain":
 		return 299
-	case "server.port":
+	case "prompt_length_bucket":
 		return 300
-	case "service.name":
+	case "quantization_type":
 		return 301
-	case "service.version":
+	case "request.batch_size":
 		return 302
-	case "session.id":
+	case "request.id":
 		return 303
-	case "signal_type":
+	case "request_id":
 		return 304
-	case "slo_id":
+	case "reserved":
 		return 305
-	case "source_model":
+	case "retriever.hit_count":
 		return 306
-	case "span_duration_variance":
+	case "retriever.top_k":
 		return 307
-	case "step_id":
+	case "retriever.type":
 		return 308
-	case "stop_reason":
+	case "rpc.response.status_code":
 		return 309
-	case "time_to_first_token":
+	case "server.address":
 		return 310
-	case "token.count":
+	case "server.port":
 		return 311
-	case "token_seq_pos":
+	case "service.name":
 		return 312
-	case "token_throughput":
+	case "service.version":
 		return 313
-	case "tokenizer-hash":
+	case "session.id":
 		return 314
-	case "tokenizer_wait_ms":
+	case "signal_type":
 		return 315
-	case "user.id":
+	case "slo_id":
 		return 316
-	case "user_tier":
+	case "source_model":
 		return 317
-	case "value":
+	case "span_duration_variance":
 		return 318
-	case "violation_level":
+	case "step_id":
 		return 319
+	case "stop_reason":
+		return 320
+	case "time_to_first_token":
+		return 321
+	case "token.count":
+		return 322
+	case "token_seq_pos":
+		return 323
+	case "token_throughput":
+		return 324
+	case "tokenizer-hash":
+		return 325
+	case "tokenizer_wait_ms":
+		return 326
+	case "user.id":
+		return 327
+	case "user_tier":
+		return 328
+	case "value":
+		return 329
+	case "violation_level":
+		return 330
 	}
 	return family(key)
 }
@@ -1346,40 +1404,55 @@ var metrics = [...]Metric{
 	{Name: "genai.propagation.conflicts", Instrument: "counter", Type: "int", Unit: "{conflict}", Brief: "trace contexts of a request that contradict the one that counts, and became links"},
 	{Name: "genai.propagation.shed", Instrument: "counter", Type: "int", Unit: "{item}", Brief: "parts of the context that were not sent on, or not taken, because they were too large", Attributes: requirements58},
 	{Name: "genai.queue.wait", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival or enqueue → taken by the scheduler", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements41},
-	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements59},
-	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements60},
-	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements61},
+	{Name: "genai.sampling.answered_traces", Instrument: "counter", Type: "int", Unit: "{trace}", Brief: "kept traces with answers from called services, by whether all of these kept their parts", Attributes: requirements59},
+	{Name: "genai.sampling.buffer.bytes", Instrument: "gauge", Type: "int", Unit: "By", Brief: "estimated size of the spans of undecided traces"},
+	{Name: "genai.sampling.buffer.traces", Instrument: "gauge", Type: "int", Unit: "{trace}", Brief: "traces that are undecided or have open spans"},
+	{Name: "genai.sampling.event_horizon", Instrument: "gauge", Type: "double", Unit: "s", Brief: "age of the oldest trace that holds spans: how far back a decision can reach"},
+	{Name: "genai.sampling.evicted", Instrument: "counter", Type: "int", Unit: "{trace}", Brief: "traces that gave way to a limit", Attributes: requirements60},
+	{Name: "genai.sampling.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "panics of custom policies"},
+	{Name: "genai.sampling.late_spans", Instrument: "counter", Type: "int", Unit: "{span}", Brief: "spans that ended after their trace was forgotten", Attributes: requirements61},
+	{Name: "genai.sampling.parts", Instrument: "counter", Type: "int", Unit: "{part}", Brief: "parts of kept traces in called services that answered, by what these did with them", Attributes: requirements61},
+	{Name: "genai.sampling.probability", Instrument: "gauge", Type: "double", Unit: "1", Brief: "share of traces that a policy keeps at present", Attributes: requirements62},
+	{Name: "genai.sampling.queue.bytes", Instrument: "gauge", Type: "int", Unit: "By", Brief: "estimated size of the spans that wait for the exporter"},
+	{Name: "genai.sampling.request.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of the local roots of all traces, kept or not", Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120}, Attributes: requirements63},
+	{Name: "genai.sampling.request.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "time to first token of all traces that report one, kept or not", Buckets: []float64{0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24}, Attributes: requirements63},
+	{Name: "genai.sampling.slow_threshold", Instrument: "gauge", Type: "double", Unit: "s", Brief: "duration above which above_quantile keeps a trace at present", Attributes: requirements64},
+	{Name: "genai.sampling.spans", Instrument: "counter", Type: "int", Unit: "{span}", Brief: "ended spans by what became of them", Attributes: requirements65},
+	{Name: "genai.sampling.traces", Instrument: "counter", Type: "int", Unit: "{trace}", Brief: "local traces by decision and by what kept them", Attributes: requirements66},
+	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements67},
+	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements68},
+	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements69},
 	{Name: "genai.token.rate", Instrument: "histogram", Type: "double", Unit: "{token}/s", Brief: "generated tokens a second of one request, from the first token to the last", Buckets: []float64{1, 2, 5, 10, 20, 30, 40, 50, 75, 100, 150, 200, 300, 500, 1000}, Attributes: requirements41},
 	{Name: "genai.token.stalls", Instrument: "counter", Type: "int", Unit: "{stall}", Brief: "pauses between two tokens that were longer than the stall threshold", Attributes: requirements41},
-	{Name: "genai.tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens read and generated in the process that runs the model", Attributes: requirements62},
-	{Name: "mcp.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its sender sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements63},
-	{Name: "mcp.client.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the client sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements64},
-	{Name: "mcp.server.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its receiver sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements65},
-	{Name: "mcp.server.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the server sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements66},
+	{Name: "genai.tokens", Instrument: "counter", Type: "int", Unit: "{token}", Brief: "tokens read and generated in the process that runs the model", Attributes: requirements70},
+	{Name: "mcp.client.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its sender sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements71},
+	{Name: "mcp.client.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the client sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements72},
+	{Name: "mcp.server.operation.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP request or notification as its receiver sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements73},
+	{Name: "mcp.server.session.duration", Instrument: "histogram", Type: "double", Unit: "s", Brief: "duration of one MCP session as the server sees it", Stability: "development", Buckets: []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300}, Unseen: []string{"name"}, Attributes: requirements74},
 }
 
 var events = [...]Event{
-	{Name: "content_blocked", Brief: "a safety rule held back what was generated; carries genai.guardrail.rule_id", Attributes: requirements67},
-	{Name: "early_stop", Brief: "generation stopped before its natural end; carries genai.early_stop.reason", Attributes: requirements68},
-	{Name: "engine_step", Brief: "one step of the engine, where somebody asked for the costliest of a phase", Attributes: requirements69},
-	{Name: "first_token", Brief: "the first generated output left for the stream; carries llm.ttft_ms", Attributes: requirements70},
+	{Name: "content_blocked", Brief: "a safety rule held back what was generated; carries genai.guardrail.rule_id", Attributes: requirements75},
+	{Name: "early_stop", Brief: "generation stopped before its natural end; carries genai.early_stop.reason", Attributes: requirements76},
+	{Name: "engine_step", Brief: "one step of the engine, where somebody asked for the costliest of a phase", Attributes: requirements77},
+	{Name: "first_token", Brief: "the first generated output left for the stream; carries llm.ttft_ms", Attributes: requirements78},
 	{Name: "gen_ai.assistant.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.choice", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.output.messages"},
-	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements71},
+	{Name: "gen_ai.client.inference.exception", Log: true, Severity: 13, Brief: "an exception during a model call", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements79},
 	{Name: "gen_ai.client.inference.operation.details", Log: true, Level: "opt_in", Severity: 5, Brief: "everything about one model call, content included where it is wanted, apart from the span", Stability: "development", Attributes: requirements8},
-	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements72},
-	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements73},
-	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements71},
+	{Name: "gen_ai.client.operation.exception", Log: true, Level: "recommended", Severity: 13, Brief: "an exception in a client operation", Stability: "development", Deprecated: "each operation has an event of its own", Replacement: "gen_ai.client.inference.exception", Attributes: requirements80},
+	{Name: "gen_ai.evaluation.result", Log: true, Level: "recommended", Brief: "one judgement about an output", Stability: "development", Unseen: []string{"level", "attributes"}, Attributes: requirements81},
+	{Name: "gen_ai.execute_tool.exception", Log: true, Brief: "an exception during a call of a tool", Stability: "development", Unseen: []string{"level", "severity", "attributes"}, Attributes: requirements79},
 	{Name: "gen_ai.system.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.system_instructions"},
 	{Name: "gen_ai.tool.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.user.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
-	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements74},
-	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements75},
-	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements76},
-	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements77},
-	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements70},
-	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements78},
-	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements79},
+	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements82},
+	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements83},
+	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements84},
+	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements85},
+	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements78},
+	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements86},
+	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements87},
 }
 
 var requirements0 = []Requirement{
@@ -2310,16 +2383,51 @@ var requirements58 = []Requirement{
 }
 
 var requirements59 = []Requirement{
+	{Key: "genai.sampling.complete", Level: "required"},
+}
+
+var requirements60 = []Requirement{
+	{Key: "genai.sampling.cause", Level: "required"},
+}
+
+var requirements61 = []Requirement{
+	{Key: "genai.sampling.decision", Level: "required"},
+}
+
+var requirements62 = []Requirement{
+	{Key: "genai.sampling.policy", Level: "required"},
+}
+
+var requirements63 = []Requirement{
+	{Key: "genai.sampling.root.name", Level: "recommended"},
+	{Key: "genai.sampling.root.kind", Level: "recommended"},
+	{Key: "error.type", Level: "conditional", If: "the local root failed", When: Condition{{Op: Failed}}},
+}
+
+var requirements64 = []Requirement{
+	{Key: "genai.sampling.group", Level: "required"},
+}
+
+var requirements65 = []Requirement{
+	{Key: "genai.sampling.outcome", Level: "required"},
+}
+
+var requirements66 = []Requirement{
+	{Key: "genai.sampling.decision", Level: "required"},
+	{Key: "genai.sampling.reason", Level: "conditional", If: "the trace was kept", When: Condition{{Op: NotEqual, Key: "genai.sampling.decision", Values: []string{"dropped"}}}},
+}
+
+var requirements67 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.source_model", Level: "recommended"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
 }
 
-var requirements60 = []Requirement{
+var requirements68 = []Requirement{
 	{Key: "genai.fault", Level: "required"},
 }
 
-var requirements61 = []Requirement{
+var requirements69 = []Requirement{
 	{Key: "genai.span.role", Level: "recommended"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2332,7 +2440,7 @@ var requirements61 = []Requirement{
 	{Key: "genai.prompt.length_bucket", Level: "opt_in"},
 }
 
-var requirements62 = []Requirement{
+var requirements70 = []Requirement{
 	{Key: "genai.token.direction", Level: "required"},
 	{Key: "gen_ai.operation.name", Level: "recommended"},
 	{Key: "gen_ai.provider.name", Level: "recommended"},
@@ -2344,7 +2452,7 @@ var requirements62 = []Requirement{
 	{Key: "ai.gpu.name", Level: "opt_in"},
 }
 
-var requirements63 = []Requirement{
+var requirements71 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -2361,7 +2469,7 @@ var requirements63 = []Requirement{
 	{Key: "mcp.resource.uri", Level: "opt_in"},
 }
 
-var requirements64 = []Requirement{
+var requirements72 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
 	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
 	{Key: "mcp.protocol.version", Level: "recommended"},
@@ -2372,7 +2480,7 @@ var requirements64 = []Requirement{
 	{Key: "server.port", Level: "recommended", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
 }
 
-var requirements65 = []Requirement{
+var requirements73 = []Requirement{
 	{Key: "mcp.method.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.prompt.name", Level: "conditional", If: "the method is about one prompt", When: Condition{{Op: Equal, Key: "mcp.method.name", Values: []string{"prompts/get"}}}},
@@ -2387,7 +2495,7 @@ var requirements65 = []Requirement{
 	{Key: "mcp.resource.uri", Level: "opt_in"},
 }
 
-var requirements66 = []Requirement{
+var requirements74 = []Requirement{
 	{Key: "error.type", Level: "conditional", If: "the session ended in an error", When: Condition{{Op: Failed}}},
 	{Key: "jsonrpc.protocol.version", Level: "recommended", If: "the version is not 2.0", When: Condition{{Op: NotEqual, Values: []string{"2.0"}}}},
 	{Key: "mcp.protocol.version", Level: "recommended"},
@@ -2396,16 +2504,16 @@ var requirements66 = []Requirement{
 	{Key: "network.transport", Level: "recommended"},
 }
 
-var requirements67 = []Requirement{
+var requirements75 = []Requirement{
 	{Key: "genai.guardrail.rule_id", Level: "required"},
 	{Key: "genai.guardrail.label", Level: "recommended"},
 }
 
-var requirements68 = []Requirement{
+var requirements76 = []Requirement{
 	{Key: "genai.early_stop.reason", Level: "required"},
 }
 
-var requirements69 = []Requirement{
+var requirements77 = []Requirement{
 	{Key: "genai.step_id", Level: "recommended"},
 	{Key: "ai.gpu.stream_id", Level: "recommended"},
 	{Key: "genai.token.position", Level: "recommended"},
@@ -2414,23 +2522,23 @@ var requirements69 = []Requirement{
 	{Key: "ai.tokenizer.wait_ms", Level: "recommended"},
 }
 
-var requirements70 = []Requirement{
+var requirements78 = []Requirement{
 	{Key: "llm.ttft_ms", Level: "required"},
 }
 
-var requirements71 = []Requirement{
+var requirements79 = []Requirement{
 	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
 	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
 	{Key: "exception.stacktrace", Level: "recommended"},
 }
 
-var requirements72 = []Requirement{
+var requirements80 = []Requirement{
 	{Key: "exception.message", Level: "conditional", If: "exception.type is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.type"}}},
 	{Key: "exception.type", Level: "conditional", If: "exception.message is not set; otherwise recommended", When: Condition{{Op: Missing, Key: "exception.message"}}},
 	{Key: "exception.stacktrace", Level: "recommended"},
 }
 
-var requirements73 = []Requirement{
+var requirements81 = []Requirement{
 	{Key: "gen_ai.evaluation.name", Level: "required"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 	{Key: "gen_ai.evaluation.score.label", Level: "conditional", If: "it applies", When: Condition{{Op: Known}}},
@@ -2439,7 +2547,7 @@ var requirements73 = []Requirement{
 	{Key: "gen_ai.response.id", Level: "recommended", If: "it is known", When: Condition{{Op: Known}}},
 }
 
-var requirements74 = []Requirement{
+var requirements82 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.value", Level: "required"},
 	{Key: "genai.signal.source_model", Level: "recommended"},
@@ -2447,25 +2555,25 @@ var requirements74 = []Requirement{
 	{Key: "genai.signal.metadata", Level: "opt_in"},
 }
 
-var requirements75 = []Requirement{
+var requirements83 = []Requirement{
 	{Key: "genai.phase", Level: "required"},
 }
 
-var requirements76 = []Requirement{
+var requirements84 = []Requirement{
 	{Key: "genai.preemption.duration_ms", Level: "required"},
 	{Key: "genai.token.count", Level: "recommended"},
 }
 
-var requirements77 = []Requirement{
+var requirements85 = []Requirement{
 	{Key: "genai.token.position", Level: "required"},
 }
 
-var requirements78 = []Requirement{
+var requirements86 = []Requirement{
 	{Key: "genai.stall.duration_ms", Level: "required"},
 	{Key: "genai.token.position", Level: "recommended"},
 }
 
-var requirements79 = []Requirement{
+var requirements87 = []Requirement{
 	{Key: "genai.tokenizer.hash", Level: "required"},
 	{Key: "genai.tokenizer.expected_hash", Level: "required"},
 	{Key: "gen_ai.request.model", Level: "recommended"},

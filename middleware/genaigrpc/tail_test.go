@@ -20,6 +20,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/middleware/genaigrpc"
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // A party is a process of its own as far as sampling goes.
@@ -71,7 +72,7 @@ func (p *party) kept(t *testing.T, name string) string {
 	require.NoError(t, p.ForceFlush(context.Background()))
 	for _, span := range p.exporter.GetSpans() {
 		for _, kv := range span.Attributes {
-			if span.Name == name && kv.Key == sampling.ReasonKey {
+			if span.Name == name && kv.Key == semconv.GenAISamplingReasonKey {
 				return kv.Value.AsString()
 			}
 		}
