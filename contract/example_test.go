@@ -89,7 +89,6 @@ func ExampleBuiltin() {
 	// attribute.missing gen_ai.tool.name – tool has no gen_ai.tool.name
 	// convention.missing gen_ai.tool.name – execute_tool is a span of the type gen_ai.execute_tool and has no gen_ai.tool.name
 	// forbid.value user.note – user.note holds something that looks like an e-mail address
-	// span.name  – tool span is named "execute_tool"
 	// span.parent  – tool span is not inside loop
 }
 

@@ -231,51 +231,6 @@ func (s *Service) entry(work func(ctx context.Context)) {
 	work(ctx)
 }
 
-// RAG embeds a question, retrieves, reranks and asks.
-func (s *Service) RAG() {
-	s.entry(func(ctx context.Context) {
-		s.span(ctx, "embeddings bge-m3", trace.SpanKindClient, 8*time.Millisecond,
-			genaiconv.OperationName(genaiconv.OperationNameEmbeddings), genaiconv.ProviderName("vllm"),
-			genaiconv.RequestModel("bge-m3"), genaiconv.UsageInputTokens(17))
-		s.span(ctx, "retrieval handbook", trace.SpanKindClient, 15*time.Millisecond,
-			genaiconv.OperationName(genaiconv.OperationNameRetrieval), genaiconv.DataSourceID("handbook"),
-			semconv.GenAIRetrieverType(semconv.GenAIRetrieverTypeDense), semconv.GenAIRetrieverHitCount(8), genaiconv.RetrievalTopK(10))
-		s.span(ctx, "rag.rerank", trace.SpanKindInternal, 6*time.Millisecond,
-			semconv.GenAISpanRole(semconv.GenAISpanRoleRerank), genaiconv.RequestModel("bge-reranker"), semconv.GenAIRetrieverHitCount(4))
-		s.Call(ctx, false)
-	})
-}
-
-// tool runs a tool that the model asked for.
-func (s *Service) tool(ctx context.Context) {
-	s.span(ctx, "execute_tool get_weather", trace.SpanKindInternal, 30*time.Millisecond,
-		genaiconv.OperationName(genaiconv.OperationNameExecuteTool), genaiconv.ToolName("get_weather"),
-		genaiconv.ToolCallID("call_1"), genaiconv.ToolType("function"))
-}
-
-// Tools asks a model, runs the tool that it asks for, and asks again.
-func (s *Service) Tools() {
-	s.entry(func(ctx context.Context) {
-		s.Call(ctx, false)
-		s.tool(ctx)
-		s.Call(ctx, false)
-	})
-}
-
-// Agent is one run of an agent that plans, asks and uses a tool.
-func (s *Service) Agent() {
-	ctx, span := s.plain.Start(context.Background(), "invoke_agent weather", trace.WithAttributes(
-		genaiconv.OperationName(genaiconv.OperationNameInvokeAgent), genaiconv.AgentName("weather"),
-		genaiconv.AgentID("a-1"), genaiconv.ConversationID("c-1")))
-	defer span.End()
-	s.sleep(time.Millisecond)
-	s.span(ctx, "plan weather", trace.SpanKindInternal, 2*time.Millisecond,
-		genaiconv.OperationName(genaiconv.OperationNamePlan), genaiconv.AgentName("weather"))
-	s.Call(ctx, false)
-	s.tool(ctx)
-	s.Call(ctx, false)
-}
-
 // Everything records each operation that the requirements name, in the words of
 // the house.
 func (s *Service) Everything() {
