@@ -70,6 +70,8 @@ type Call struct {
 	stops      stopNotes
 	reported   *reportedPhases // nil where nothing was
 	limits     rateLimits      // of a gateway
+	prompt     *PromptFacts    // nil where unknown
+	content    *contentNotes   // nil where nothing may be written
 }
 
 // StartCall starts the span of a model call at its caller ("chat {model}",
@@ -106,9 +108,13 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	attrs := t.startAttributes(ctx, &req, req.callRole())
 	options, began := startOptions(trace.SpanKindClient, attrs, req.Arrived, arrived, now)
 	around := ctx
+	options, chained := followChain(ctx, options)
 	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), options...)
-	if !span.IsRecording() && !t.metrics.callEnabled(ctx) {
+	if !span.IsRecording() && !t.metrics.callEnabled(ctx) && !t.logs.enabled(ctx, semconv.EventGenAICompletion) {
 		return ctx, nil
+	}
+	if chained {
+		ctx = goOn(ctx, string(req.Operation))
 	}
 	c := &Call{t: t, ctx: ctx, span: span, req: req, inner: inner, base: now, after: now.Sub(arrived), began: began}
 	c.clock.start(c.base, c.after, t.stalls)

@@ -8,6 +8,7 @@ import (
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/genaitrace/content"
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
@@ -20,7 +21,9 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 		return
 	}
 	defer c.underWay.leave(c.ctx)
-	if err == io.EOF { //nolint:errorlint // wrapped, it is the cause of something else
+	var entries []logEntry
+	defer func() { c.t.logs.emitAll(c.ctx, entries) }() // once nothing is locked
+	if err == io.EOF {                                  //nolint:errorlint // wrapped, it is the cause of something else
 		err = nil // how a stream ends well
 	}
 	how, errType, err := judge(c.ctx, err, flag)
@@ -49,6 +52,7 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 		c.describe(stats, errType, duration)
 		setStatus(c.span, how, err)
 	}
+	entries = c.logEnd(stats, how, errType, err, duration)
 	endSpan(c.span, at)
 	c.run.callEnded(&c.usage)
 	c.record(stats, how, errType, duration)
@@ -112,15 +116,9 @@ func (c *Call) describe(stats *clockStats, errType string, end int64) {
 		size = 24
 	}
 	attrs := make([]attribute.KeyValue, 0, size)
-	if c.responseID != "" {
-		attrs = append(attrs, genaiconv.ResponseID(c.responseID))
-	}
-	if c.response != "" {
-		attrs = append(attrs, genaiconv.ResponseModel(c.response))
-	}
-	if len(c.finish) > 0 {
-		attrs = append(attrs, genaiconv.ResponseFinishReasons(c.finish...))
-	}
+	attrs = appendResponse(attrs, c.responseID, c.response, c.finish)
+	attrs = c.prompt.appendTo(attrs)
+	attrs = c.content.appendTo(attrs, content.OnSpans)
 	if c.gateway {
 		attrs = c.limits.appendTo(attrs)
 	} else {

@@ -11,9 +11,9 @@ import (
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/genaitrace/content"
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
-	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
 // maxPhases bounds how many phases of one inference are timed; later ones get
@@ -52,6 +52,8 @@ type Inference struct {
 	seen       partSet              // phases that were observed
 	reported   *reportedPhases      // nil where nothing was
 	preempted  *preemptions         // nil where it never was
+	prompt     *PromptFacts         // nil where unknown
+	content    *contentNotes        // nil where nothing may be written
 	batches    []*Batch             // that it joined
 	batchLinks int
 	firstPhase [5]Phase // the usual phases need no allocation of their own
@@ -84,9 +86,13 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 	inner := isInner(ctx)
 	attrs := t.startAttributes(ctx, &req, semconv.GenAISpanRoleInference)
 	options, began := startOptions(trace.SpanKindInternal, attrs, req.Arrived, arrived, now)
+	options, chained := followChain(ctx, options)
 	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceGenerate, options...)
-	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) {
+	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) && !t.logs.enabled(ctx, semconv.EventGenAICompletion) {
 		return ctx, nil
+	}
+	if chained {
+		ctx = goOn(ctx, string(req.Operation))
 	}
 	inf := &Inference{
 		t: t, ctx: ctx, span: span, req: req, inner: inner,
@@ -239,8 +245,10 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 	if inf.span.IsRecording() {
 		inf.describe(how, errType, err, duration)
 	}
+	entries := inf.logEnd(how, errType, err, duration)
 	endSpan(inf.span, at)
 	inf.record(how, errType, duration)
+	inf.t.logs.emitAll(inf.ctx, entries)
 }
 
 var errBeforeStart = errors.New("end before start: ended now instead")
@@ -299,15 +307,9 @@ func (inf *Inference) describe(how outcome, errType string, err error, end int64
 	attrs = reported.appendTo(attrs)
 	reported.draw(inf.ctx, inf.t, inf.usage.prompt(), inf.when)
 	attrs = inf.preempted.appendTo(attrs, inf.span, inf.when)
-	if inf.responseID != "" {
-		attrs = append(attrs, genaiconv.ResponseID(inf.responseID))
-	}
-	if inf.response != "" {
-		attrs = append(attrs, genaiconv.ResponseModel(inf.response))
-	}
-	if len(inf.finish) > 0 {
-		attrs = append(attrs, genaiconv.ResponseFinishReasons(inf.finish...))
-	}
+	attrs = appendResponse(attrs, inf.responseID, inf.response, inf.finish)
+	attrs = inf.prompt.appendTo(attrs)
+	attrs = inf.content.appendTo(attrs, content.OnSpans)
 	attrs = inf.usage.appendTo(attrs, inf.inner)
 	if how == cancelled {
 		attrs = append(attrs, semconv.GenAIStreamTerminal(semconv.GenAIStreamTerminalClientCancelled))

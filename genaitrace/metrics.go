@@ -21,6 +21,7 @@ type metrics struct {
 	active metric.Int64UpDownCounter // of hosts and gateways
 
 	work workMetrics // of operations
+	signals signalMetrics
 
 	faults   metric.Int64Counter
 	reported [faultKinds]atomic.Bool // faults are logged once a kind
@@ -76,6 +77,7 @@ func newMetrics(m metric.Meter, words semconv.Vocabulary, chosen [extraKinds]boo
 			other:  instrument(genaiconv.NewClientOperationDuration(m)),
 		},
 	}
+	s.signals.init(m)
 	c := &s.client
 	if words == semconv.Legacy {
 		c.duration, c.embeddings = c.other, c.other
@@ -134,7 +136,7 @@ func (m *metrics) gatewayEnabled(ctx context.Context) bool {
 	return m.ttft.Enabled(ctx) || m.active.Enabled(ctx)
 }
 
-const faultKinds = 7
+const faultKinds = 8
 
 // faultIndex numbers the kinds of faults.
 func faultIndex(kind semconv.GenAIFaultAttr) int {
@@ -151,6 +153,8 @@ func faultIndex(kind semconv.GenAIFaultAttr) int {
 		return 5
 	case semconv.GenAIFaultParent:
 		return 6
+	case semconv.GenAIFaultContent:
+		return 7
 	case semconv.GenAIFaultInstrument:
 	}
 	return 0

@@ -16,7 +16,9 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/genaitrace/content"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
@@ -83,14 +85,21 @@ func TestEveryEventOfTheRegistryIsPairedWithWhatRecordsIt(t *testing.T) {
 		assertMethod(t, p.by)
 		t.Run(event.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := recordWith(t, []genaitrace.Option{genaitrace.WithStepEvents(8)})
+				logged := capture.NewRecorder()
+				r := recordWith(t, []genaitrace.Option{
+					genaitrace.WithStepEvents(8), genaitrace.WithLoggerProvider(logged.LoggerProvider()),
+					genaitrace.WithContent(content.Full), genaitrace.WithHashKey(testKey),
+				})
 				p.run(t.Context(), r)
+				if event.Log {
+					p.checkLog(t, event, logged)
+					return
+				}
 				var found []sdktrace.Event
 				for _, s := range r.recorder.Ended() {
 					found = append(found, seen{s, t}.events(event.Name)...)
 				}
 				require.NotEmpty(t, found)
-				assert.False(t, event.Log)
 				for _, a := range event.Attributes {
 					if a.Level != semconv.LevelOptIn {
 						assert.Contains(t, keys(found[0].Attributes), string(a.Key))
@@ -103,6 +112,37 @@ func TestEveryEventOfTheRegistryIsPairedWithWhatRecordsIt(t *testing.T) {
 	for name := range eventPairings {
 		assert.True(t, known[name], "%s is no event of the registry", name)
 	}
+}
+
+// checkLog checks that the record has what the registry says, and nothing that it does
+// not know.
+func (p eventPairing) checkLog(t *testing.T, event semconv.Event, logged *capture.Recorder) {
+	got, err := logged.Capture(t.Context())
+	require.NoError(t, err)
+	i := slices.IndexFunc(got.Logs, func(l *capture.Log) bool { return l.EventName == event.Name })
+	require.GreaterOrEqual(t, i, 0)
+	record := got.Logs[i]
+	if event.Severity > 0 {
+		assert.Equal(t, event.Severity, record.Severity)
+	}
+	for _, a := range event.Attributes {
+		house := strings.HasPrefix(event.Name, "genai.")
+		if a.Level == semconv.LevelRequired || a.Level != semconv.LevelOptIn && (house || len(event.Attributes) < 10) {
+			assert.Equal(t, !slices.Contains(p.without, a.Key), record.Attributes.Has(a.Key), a.Key)
+		}
+	}
+	for _, kv := range record.Attributes {
+		known, ok := semconv.Lookup(kv.Key)
+		assert.True(t, ok && known.Deprecated == "", "%s is no key of the registry", kv.Key)
+		listed := slices.ContainsFunc(event.Attributes, func(a semconv.Requirement) bool { return a.Key == kv.Key })
+		request := slices.ContainsFunc(inferenceSpan().Attributes, func(a semconv.Requirement) bool { return a.Key == kv.Key })
+		assert.True(t, listed || known.Origin == semconv.OriginHouse && !strings.HasPrefix(event.Name, "genai.") || request, "%s is not listed for %s", kv.Key, event.Name)
+	}
+}
+
+func inferenceSpan() semconv.Span {
+	span, _ := semconv.LookupSpan("gen_ai.client.inference")
+	return span
 }
 
 func (p pairing) check(t *testing.T, want semconv.Span, err error) {
@@ -229,7 +269,7 @@ func (s startedWith) Attributes() []attribute.KeyValue { return s.attrs }
 func assertMethod(t *testing.T, name string) {
 	t.Helper()
 	of, method, _ := strings.Cut(name, ".")
-	for _, handle := range []any{&genaitrace.Tracer{}, &genaitrace.Inference{}, &genaitrace.Phase{}, &genaitrace.Decode{}} {
+	for _, handle := range []any{&genaitrace.Tracer{}, &genaitrace.Inference{}, &genaitrace.Phase{}, &genaitrace.Decode{}, &genaitrace.Call{}} {
 		if typ := reflect.TypeOf(handle); typ.Elem().Name() == of {
 			_, ok := typ.MethodByName(method)
 			assert.True(t, ok, "there is no %s", name)

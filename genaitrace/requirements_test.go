@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -32,6 +33,8 @@ type eventPairing struct {
 	by    string // the function that records it
 	run   func(ctx context.Context, r *recording)
 	later string // what it waits for, where nothing records it yet
+	// without are the keys of a log event that run does not record.
+	without []attribute.Key
 }
 
 // eventPairings pairs every event of the registry with what records it.
@@ -54,11 +57,55 @@ var eventPairings = map[string]eventPairing{
 	semconv.EventPreempted:      {later: "events of the token clock"},
 	semconv.EventContentBlocked: {later: "events of the token clock"},
 
-	semconv.EventGenAISignal:                    {later: "logs"},
-	"gen_ai.client.inference.operation.details": {later: "logs"},
-	"gen_ai.client.inference.exception":         {later: "logs"},
-	"gen_ai.execute_tool.exception":             {later: "logs"},
-	"gen_ai.evaluation.result":                  {later: "logs"},
+	semconv.EventGenAISignal: {by: "Tracer.RecordSignal", run: func(ctx context.Context, r *recording) {
+		r.RecordSignal(genaitrace.ContextWith(ctx, genaitrace.RequestID("req-1")), genaitrace.Signal{
+			Answer: genaitrace.Answer{Model: "m", ResponseID: "chatcmpl-1"},
+			Type:   semconv.GenAISignalTypeLogitEntropy, Value: 1.5, UpperBound: new(2.0), SourceModel: "reward-7b",
+		})
+	}},
+	semconv.EventGenAICompletion: {by: "Tracer.StartCall", run: completeCall(nil), without: []attribute.Key{
+		semconv.GenAITokenCountKey, // the engine counts tokens, its caller chunks
+		otelsemconv.ErrorTypeKey,
+		semconv.GenAIContextHashKey, semconv.GenAIPromptChainKey, // of a prompt chain
+	}},
+	semconv.EventGenAIException: {by: "Inference.Fail", run: func(ctx context.Context, r *recording) {
+		_, inf := r.StartInference(ctx, genaitrace.Request{})
+		inf.Fail(typedError("device_lost"))
+	}},
+	"gen_ai.client.inference.operation.details": {by: "Call.SetInput", run: completeCall(nil), without: []attribute.Key{otelsemconv.ErrorTypeKey}},
+	"gen_ai.client.inference.exception": {by: "Call.Fail", run: completeCall(typedError("device_lost")), without: []attribute.Key{
+		otelsemconv.ExceptionStacktraceKey,
+	}},
+	"gen_ai.execute_tool.exception": {later: "logs of tools"},
+	"gen_ai.evaluation.result": {by: "Tracer.RecordEvaluation", run: func(ctx context.Context, r *recording) {
+		r.RecordEvaluation(ctx, genaitrace.EvaluationResult{
+			Answer: genaitrace.Answer{ResponseID: "chatcmpl-1"}, Name: "Relevance", Score: new(0.5), Label: "pass", Explanation: "to the point",
+		})
+	}, without: []attribute.Key{otelsemconv.ErrorTypeKey}},
+}
+
+// completeCall is a streamed call of which everything is known, content included.
+func completeCall(err error) func(context.Context, *recording) {
+	return func(ctx context.Context, r *recording) {
+		ctx = genaitrace.ContextWith(ctx, genaitrace.ConversationID("c-1"), genaitrace.RequestID("req-1"))
+		_, call := r.StartCall(ctx, everyFact())
+		messages := []genaiconv.Message{{Role: genaiconv.RoleUser, Parts: genaiconv.Parts{genaiconv.TextPart{Content: "hello"}}}}
+		facts := r.DescribePrompt(genaitrace.PromptText{Messages: messages, Tokens: 17})
+		facts.Name, facts.Version = "support", "v3"
+		call.SetPrompt(facts)
+		call.SetInput(genaitrace.Input{Instructions: genaiconv.Parts{genaiconv.TextPart{Content: "Be brief."}}, Messages: messages, Tools: []genaiconv.ToolDefinition{{Name: "clock"}}})
+		for range 3 {
+			time.Sleep(time.Millisecond)
+			call.Chunk(genaitrace.Visible)
+		}
+		call.SetOutput(messages)
+		call.SetUsage(fullUsage())
+		call.SetFinish("stop")
+		call.SetResponse("chatcmpl-1", "qwen2.5-7b-instruct-awq")
+		call.EarlyStop(semconv.GenAIEarlyStopReasonUser)
+		call.ContentBlocked("pii", "privacy")
+		finish(call, err)
+	}
 }
 
 // finish ends a handle with err, if any.
@@ -74,7 +121,6 @@ func finish(h ender, err error) {
 const (
 	bySetAttributes = "rare: for SetAttributes of the handle"
 	ofEngine        = "a time by the engine's own account"
-	ofContent       = "a fingerprint of content"
 	ofOther         = "stands on another span"
 )
 
@@ -108,13 +154,13 @@ var pairings = map[string]pairing{
 	}},
 	semconv.SpanPromptRender: {by: "Tracer.StartTemplate", name: "prompt.render", run: func(ctx context.Context, r *recording, err error) {
 		_, render := r.StartTemplate(ctx, genaitrace.Template{Name: "support", Version: "v3"})
+		render.SetPrompt(everyPromptFact())
 		finish(render, err)
-	}, without: map[string][]attribute.Key{ofContent: {
-		semconv.GenAIPromptHashKey, semconv.GenAIPromptTemplateDepthKey, semconv.GenAIPromptPlaceholderDensityKey,
-	}}},
+	}},
 
 	semconv.SpanInferenceGenerate: {by: "Tracer.StartInference", name: "inference.generate", run: func(ctx context.Context, r *recording, err error) {
 		inf := everyPhase(ctx, r)
+		inf.SetPrompt(everyPromptFact())
 		finish(inf, err)
 	}, without: map[string][]attribute.Key{
 		ofEngine: {
@@ -123,6 +169,7 @@ var pairings = map[string]pairing{
 		},
 		"only of a request that its caller left": {semconv.GenAIStreamTerminalKey},
 		"only of an embeddings request":          {genaiconv.EmbeddingsDimensionCountKey},
+		"only of a prompt chain":                 {semconv.GenAIPromptChainKey, semconv.GenAIContextHashKey},
 		"only where there were too many":         {semconv.GenAISpanDroppedCountKey},
 		ofOther:                                  {semconv.GenAITokenizerHashKey},
 	}},
@@ -225,6 +272,13 @@ func everyFact() genaitrace.Request {
 	req := fullRequest()
 	req.TopK, req.Seed, req.Choices, req.OutputType = new(40), new(0), 2, genaiconv.OutputTypeText
 	return req
+}
+
+func everyPromptFact() genaitrace.PromptFacts {
+	return genaitrace.PromptFacts{
+		Hash: "b7c4e19f02ad5310", Roles: []string{"system", "user"}, LengthBucket: "1k-4k", EntropyBucket: "4-5",
+		TemplateDepth: 2, PlaceholderDensity: new(0.15), ReferenceSpan: new(0.6),
+	}
 }
 
 type openPhase struct {

@@ -13,7 +13,10 @@ const maxBlockEvents = 16
 // stopNotes are the events that tell why a stream stopped or was held back.
 type stopNotes struct {
 	stopped bool
+	reason  semconv.GenAIEarlyStopReasonAttr
 	blocked int
+	rule    string // of the first block
+	label   string
 }
 
 func (n *stopNotes) earlyStop(span trace.Span, reason semconv.GenAIEarlyStopReasonAttr) {
@@ -21,7 +24,7 @@ func (n *stopNotes) earlyStop(span trace.Span, reason semconv.GenAIEarlyStopReas
 	if n.stopped || reason == "" {
 		return
 	}
-	n.stopped = true
+	n.stopped, n.reason = true, reason
 	if span.IsRecording() {
 		span.AddEvent(semconv.EventEarlyStop, trace.WithAttributes(semconv.GenAIEarlyStopReason(reason)))
 	}
@@ -32,12 +35,15 @@ func (n *stopNotes) contentBlocked(span trace.Span, rule, label string) {
 		return
 	}
 	n.blocked++
-	if !span.IsRecording() {
-		return
-	}
-	rule, label = bound.String(rule, maxReason), bound.String(label, maxReason)
+	rule, label = boundCopy(rule, maxReason), boundCopy(label, maxReason)
 	if rule == "" {
 		rule = bound.Other
+	}
+	if n.blocked == 1 {
+		n.rule, n.label = rule, label
+	}
+	if !span.IsRecording() {
+		return
 	}
 	if label == "" {
 		span.AddEvent(semconv.EventContentBlocked, trace.WithAttributes(semconv.GenAIGuardrailRuleID(rule)))

@@ -9,9 +9,11 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	otellog "go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/genaitrace/content"
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -35,6 +37,8 @@ type Tracer struct {
 	models  bound.Set               // models that may appear in span names
 	names   *[suffixKinds]bound.Set // and tools, agents and the like
 	words   semconv.Vocabulary
+	content *contentPolicy
+	logs    logs
 
 	profileLabels bool
 	stacks        bool
@@ -47,6 +51,7 @@ type Tracer struct {
 type config struct {
 	tracerProvider trace.TracerProvider
 	meterProvider  metric.MeterProvider
+	loggerProvider otellog.LoggerProvider
 	vocabulary     semconv.Vocabulary
 	dimensions     [extraKinds]bool
 	chosen         bool // by option
@@ -57,6 +62,11 @@ type config struct {
 	err            error // what was wrong with the options
 
 	stepEvents int
+
+	contentLevel content.Level
+	levelChosen  bool // by option
+	contentPlace content.Place
+	sanitizer    content.Sanitizer
 }
 
 // An Option configures [New].
@@ -102,12 +112,17 @@ func New(opts ...Option) *Tracer {
 	if c.meterProvider == nil {
 		c.meterProvider = otel.GetMeterProvider()
 	}
+	if c.loggerProvider == nil {
+		c.loggerProvider = otel.GetLoggerProvider()
+	}
 	return &Tracer{
 		models:  bound.Set{Limit: maxDistinct},
 		names:   newSuffixes(),
 		tracer:  c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(Version)),
 		metrics: newMetrics(c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version)), c.vocabulary, c.dimensions),
 		words:   c.vocabulary,
+		content: &contentPolicy{Sanitizer: c.sanitizer, level: c.contentLevel, place: c.contentPlace},
+		logs:    logs{c.loggerProvider.Logger(ScopeName, otellog.WithInstrumentationVersion(Version))},
 
 		profileLabels: c.profileLabels,
 		stacks:        c.stacks,
@@ -122,6 +137,7 @@ const (
 	arrivalKey contextKey = iota
 	callKey
 	factsKey
+	contentKey
 	labelsKey
 	agentKey
 )

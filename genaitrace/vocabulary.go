@@ -57,6 +57,7 @@ func configure(opts []Option) (config, error) {
 			c = o.apply(c)
 		}
 	}
+	c = c.contentFromEnvironment()
 	if c.chosen {
 		return c, c.err
 	}

@@ -30,6 +30,8 @@ const (
 	GenAISignalValuesName                    = "genai.signal.values"
 	GenAIPropagationShedName                 = "genai.propagation.shed"
 	GenAIPropagationConflictsName            = "genai.propagation.conflicts"
+	GenAISignalChecksName                    = "genai.signal.checks"
+	GenAISignalHitsName                      = "genai.signal.hits"
 	GenAITelemetryFaultsName                 = "genai.telemetry.faults"
 	GenAISamplingRequestDurationName         = "genai.sampling.request.duration"
 	GenAISamplingRequestTimeToFirstTokenName = "genai.sampling.request.time_to_first_token"
@@ -1535,6 +1537,144 @@ func (m GenAIPropagationConflicts) Add(ctx context.Context, value int64, attrs .
 // AddSet is Add with exactly the attributes of set, and allocates nothing.
 func (m GenAIPropagationConflicts) AddSet(ctx context.Context, value int64, set attribute.Set) {
 	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// GenAISignalChecks is the instrument genai.signal.checks: answers that were
+// checked for something bad, whatever was found.
+//
+// Unit: {check}. Required: genai.signal.type. Recommended:
+// genai.signal.source_model, gen_ai.request.model.
+//
+// The zero value records nothing.
+type GenAISignalChecks struct {
+	metric.Int64Counter
+}
+
+// NewGenAISignalChecks makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAISignalChecks(m metric.Meter, opts ...metric.Int64CounterOption) (GenAISignalChecks, error) {
+	if m == nil {
+		return GenAISignalChecks{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAISignalChecksName, append([]metric.Int64CounterOption{
+		metric.WithDescription("answers that were checked for something bad, whatever was found"),
+		metric.WithUnit("{check}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAISignalChecks{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISignalChecks) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.signal.checks".
+func (GenAISignalChecks) Name() string {
+	return GenAISignalChecksName
+}
+
+// Unit returns "{check}".
+func (GenAISignalChecks) Unit() string {
+	return "{check}"
+}
+
+// Description returns what the instrument measures.
+func (GenAISignalChecks) Description() string {
+	return "answers that were checked for something bad, whatever was found"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAISignalChecks) Add(ctx context.Context, value int64, signalType GenAISignalTypeAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAISignalType(signalType))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAISignalChecks) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrGenAISignalSourceModel returns genai.signal.source_model, an optional
+// attribute: model that the signal comes from.
+func (GenAISignalChecks) AttrGenAISignalSourceModel(value string) attribute.KeyValue {
+	return GenAISignalSourceModel(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAISignalChecks) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
+}
+
+// GenAISignalHits is the instrument genai.signal.hits: answers in which the
+// check found it; over genai.signal.checks it is a rate.
+//
+// Unit: {check}. Required: genai.signal.type. Recommended:
+// genai.signal.source_model, gen_ai.request.model.
+//
+// The zero value records nothing.
+type GenAISignalHits struct {
+	metric.Int64Counter
+}
+
+// NewGenAISignalHits makes the instrument. Options in opts override the
+// registry's. With a nil meter the instrument records nothing.
+func NewGenAISignalHits(m metric.Meter, opts ...metric.Int64CounterOption) (GenAISignalHits, error) {
+	if m == nil {
+		return GenAISignalHits{noop.Int64Counter{}}, nil
+	}
+	inst, err := m.Int64Counter(GenAISignalHitsName, append([]metric.Int64CounterOption{
+		metric.WithDescription("answers in which the check found it; over genai.signal.checks it is a rate"),
+		metric.WithUnit("{check}"),
+	}, opts...)...)
+	if inst == nil {
+		inst = noop.Int64Counter{}
+	}
+	return GenAISignalHits{inst}, err
+}
+
+// Inst returns the instrument itself, for options made beforehand.
+func (m GenAISignalHits) Inst() metric.Int64Counter {
+	return m.Int64Counter
+}
+
+// Name returns "genai.signal.hits".
+func (GenAISignalHits) Name() string {
+	return GenAISignalHitsName
+}
+
+// Unit returns "{check}".
+func (GenAISignalHits) Unit() string {
+	return "{check}"
+}
+
+// Description returns what the instrument measures.
+func (GenAISignalHits) Description() string {
+	return "answers in which the check found it; over genai.signal.checks it is a rate"
+}
+
+// Add adds value with the required attributes and attrs.
+func (m GenAISignalHits) Add(ctx context.Context, value int64, signalType GenAISignalTypeAttr, attrs ...attribute.KeyValue) {
+	measure.Add[int64](ctx, m.Int64Counter, value, attrs, GenAISignalType(signalType))
+}
+
+// AddSet is Add with exactly the attributes of set, and allocates nothing.
+func (m GenAISignalHits) AddSet(ctx context.Context, value int64, set attribute.Set) {
+	measure.AddSet[int64](ctx, m.Int64Counter, value, set)
+}
+
+// AttrGenAISignalSourceModel returns genai.signal.source_model, an optional
+// attribute: model that the signal comes from.
+func (GenAISignalHits) AttrGenAISignalSourceModel(value string) attribute.KeyValue {
+	return GenAISignalSourceModel(value)
+}
+
+// AttrGenAIRequestModel returns gen_ai.request.model, an optional attribute:
+// model that the request asks for.
+func (GenAISignalHits) AttrGenAIRequestModel(value string) attribute.KeyValue {
+	return attribute.Key("gen_ai.request.model").String(value)
 }
 
 // GenAITelemetryFaults is the instrument genai.telemetry.faults: inputs that

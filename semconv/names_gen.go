@@ -33,6 +33,13 @@ const (
 	EventTokenizerMismatch = "tokenizer_mismatch"
 	// EventGenAISignal: one measurement about an output that is no evaluation.
 	EventGenAISignal = "genai.signal"
+	// EventGenAICompletion: one answer of a model, when it is over: which
+	// prompt, how it streamed, why it stopped, what held it back; no text unless
+	// the content policy says so.
+	EventGenAICompletion = "genai.completion"
+	// EventGenAIException: an error in work around a model for which the
+	// conventions have no event.
+	EventGenAIException = "genai.exception"
 )
 
 // Types of spans; the type of a span of the house is its name.

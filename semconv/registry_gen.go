@@ -242,6 +242,7 @@ var attributes = [...]Attribute{
 	{Key: "genai.chunk.gap.p95_ms", Type: "double", Unit: "ms", Brief: "95th percentile of the time between two consecutive chunks, right within 3 %", Origin: "house"},
 	{Key: "genai.chunk.output_count", Type: "int", Unit: "{chunk}", Brief: "data events that carried generated output; a chunk is not a token", Origin: "house"},
 	{Key: "genai.chunk.timeline", Type: "string", Brief: "packed times of each chunk after the first one; genaitrace.DecodeTimeline reads it", Origin: "house"},
+	{Key: "genai.content.truncated", Type: "boolean", Brief: "whether content was cut or left out for its size", Origin: "house"},
 	{Key: "genai.content_type", Type: "string", Brief: "media type of the request as the model server received it", Note: "an HTTP span has the header itself, http.request.header.content-type, as a list", Origin: "house"},
 	{Key: "genai.context.hash", Type: "string", Brief: "keyed hash of the context that was put into the prompt", Origin: "house"},
 	{Key: "genai.decoding_strategy", Type: "string", Brief: "how the engine chooses tokens", Origin: "house"},
@@ -260,6 +261,7 @@ var attributes = [...]Attribute{
 		{Value: "parse", Brief: "part of a stream, or a value given as text, could not be read or was too long"},
 		{Value: "panic", Brief: "a callback given by the user panicked"},
 		{Value: "parent", Brief: "a span ended before work that runs below it"},
+		{Value: "content", Brief: "content could not be made safe or short, or had no JSON, and was dropped"},
 	}},
 	{Key: "genai.first_visible_ms", Type: "double", Unit: "ms", Brief: "arrival → first answer text; reasoning and tool calls do not count", Origin: "house"},
 	{Key: "genai.guardrail.label", Type: "string", Brief: "category that the rule stands for", Origin: "house"},
@@ -287,10 +289,11 @@ var attributes = [...]Attribute{
 	{Key: "genai.preemption.count", Type: "int", Unit: "{preemption}", Brief: "how often the engine put the request aside and dropped its KV cache", Origin: "house"},
 	{Key: "genai.preemption.duration_ms", Type: "double", Unit: "ms", Brief: "time from a preemption until the engine works on the request again; on a span, of all its preemptions together", Origin: "house"},
 	{Key: "genai.prompt.chain", Type: "string[]", Brief: "names of the prompts that led to this one, oldest first", Origin: "house"},
-	{Key: "genai.prompt.entropy_bucket", Type: "string", Brief: "range that the entropy of the prompt's characters falls into, in bits", Origin: "house"},
+	{Key: "genai.prompt.entropy_bucket", Type: "string", Brief: "range that the entropy of the prompt's characters falls into, in bits", Note: "genaitrace writes 0-1, 1-2 … 7-8 and 8+, of the first 64 KiB; repetition is low, prose about 4, base64 about 6", Origin: "house"},
 	{Key: "genai.prompt.hash", Type: "string", Brief: "keyed hash of the prompt, to recognise equal prompts without keeping them", Note: "an unkeyed digest, cut short, can be turned back into a short prompt by trying; the hash is HMAC-SHA-256, the first 16 hex digits", Origin: "house"},
 	{Key: "genai.prompt.length_bucket", Type: "string", Brief: "range that the prompt's length in tokens falls into", Note: "genaitrace writes 0-256, 256-1k, 1k-4k, 4k-16k, 16k-64k, 64k-256k and 256k+; 1k is 1024, and a length on a border falls into the upper range", Origin: "house"},
 	{Key: "genai.prompt.placeholder_density", Type: "double", Unit: "1", Brief: "share of the prompt that came from variables, from 0 to 1", Origin: "house"},
+	{Key: "genai.prompt.reference_span", Type: "double", Unit: "1", Brief: "share of the prompt from where its first variable begins to where its last one ends, from 0 to 1", Note: "genai.prompt.placeholder_density over it says how densely the variables stand", Origin: "house"},
 	{Key: "genai.prompt.roles", Type: "string[]", Brief: "roles of the messages, in order", Origin: "house"},
 	{Key: "genai.prompt.template_depth", Type: "int", Brief: "templates nested in one another to make the prompt", Origin: "house"},
 	{Key: "genai.prompt.version", Type: "string", Brief: "version of the prompt template, a semantic version or a commit", Note: "one underscore away from its official twin; it has nothing to do with the model, though the two were once listed as a pair", Origin: "house", Official: "gen_ai.prompt.version", Factor: 1},
@@ -356,13 +359,14 @@ var attributes = [...]Attribute{
 	{Key: "genai.signal.metadata", Type: "any", Brief: "what else the source says about the signal; it may quote the answer", Origin: "house", Content: true},
 	{Key: "genai.signal.source_model", Type: "string", Brief: "model that the signal comes from", Origin: "house"},
 	{Key: "genai.signal.type", Type: "enum", Brief: "what a signal about an output measures", Origin: "house", Members: []Member{
-		{Value: "logit_entropy", Brief: "uncertainty of the next token"},
-		{Value: "confidence", Brief: "how sure the model is of its answer"},
+		{Value: "logit_entropy", Brief: "uncertainty of the next token in nats, the mean over an answer: what the logprobs prove it to be at least"},
+		{Value: "confidence", Brief: "how sure the model is of its answer, from 0 to 1: the geometric mean of the probabilities of its tokens"},
 		{Value: "reward_score", Brief: "score of a reward model"},
 		{Value: "rejection", Brief: "an answer that was thrown away"},
 		{Value: "hallucination", Brief: "a claim without ground"},
 		{Value: "safety", Brief: "a breach of a safety rule"},
 	}},
+	{Key: "genai.signal.upper_bound", Type: "double", Brief: "what the value of the signal is at most, where genai.signal.value is what it is at least", Origin: "house"},
 	{Key: "genai.signal.value", Type: "double", Brief: "value of the signal, in the measure of its type", Origin: "house"},
 	{Key: "genai.slo.duration_deviation", Type: "double", Unit: "1", Brief: "distance of a duration from its usual mean, in standard deviations", Origin: "house"},
 	{Key: "genai.slo.id", Type: "string", Brief: "service level objective that a signal is about", Origin: "house"},
@@ -595,8 +599,8 @@ var attributes = [...]Attribute{
 	{Key: "service.version", Type: "string", Brief: "release of the service that is running", Origin: "general", Stability: "stable"},
 	{Key: "session.id", Type: "string", Brief: "identifier of the user's session", Origin: "general", Stability: "development"},
 	{Key: "signal_type", Type: "enum", Brief: "what a signal about an output measures", Note: "a field of a signal record, which no span carries", Origin: "alias", AliasOf: "genai.signal.type", Factor: 1, Members: []Member{
-		{Value: "logit_entropy", Brief: "uncertainty of the next token"},
-		{Value: "confidence", Brief: "how sure the model is of its answer"},
+		{Value: "logit_entropy", Brief: "uncertainty of the next token in nats, the mean over an answer: what the logprobs prove it to be at least"},
+		{Value: "confidence", Brief: "how sure the model is of its answer, from 0 to 1: the geometric mean of the probabilities of its tokens"},
 		{Value: "reward_score", Brief: "score of a reward model"},
 		{Value: "rejection", Brief: "an answer that was thrown away"},
 		{Value: "hallucination", Brief: "a claim without ground"},
@@ -937,364 +941,370 @@ func find(key string) int {
 		return 150
 	case "genai.chunk.timeline":
 		return 151
-	case "genai.content_type":
+	case "genai.content.truncated":
 		return 152
-	case "genai.context.hash":
+	case "genai.content_type":
 		return 153
-	case "genai.decoding_strategy":
+	case "genai.context.hash":
 		return 154
-	case "genai.early_stop.reason":
+	case "genai.decoding_strategy":
 		return 155
-	case "genai.embeddings.input_count":
+	case "genai.early_stop.reason":
 		return 156
-	case "genai.fault":
+	case "genai.embeddings.input_count":
 		return 157
-	case "genai.first_visible_ms":
+	case "genai.fault":
 		return 158
-	case "genai.guardrail.label":
+	case "genai.first_visible_ms":
 		return 159
-	case "genai.guardrail.outcome":
+	case "genai.guardrail.label":
 		return 160
-	case "genai.guardrail.rule_id":
+	case "genai.guardrail.outcome":
 		return 161
-	case "genai.guardrail.target":
+	case "genai.guardrail.rule_id":
 		return 162
-	case "genai.input_tokens":
+	case "genai.guardrail.target":
 		return 163
-	case "genai.last_token_ms":
+	case "genai.input_tokens":
 		return 164
-	case "genai.max_tokens":
+	case "genai.last_token_ms":
 		return 165
-	case "genai.model_name":
+	case "genai.max_tokens":
 		return 166
-	case "genai.phase":
+	case "genai.model_name":
 		return 167
-	case "genai.postprocess.format_valid":
+	case "genai.phase":
 		return 168
-	case "genai.postprocess.rules_hit":
+	case "genai.postprocess.format_valid":
 		return 169
-	case "genai.preemption.count":
+	case "genai.postprocess.rules_hit":
 		return 170
-	case "genai.preemption.duration_ms":
+	case "genai.preemption.count":
 		return 171
-	case "genai.prompt.chain":
+	case "genai.preemption.duration_ms":
 		return 172
-	case "genai.prompt.entropy_bucket":
+	case "genai.prompt.chain":
 		return 173
-	case "genai.prompt.hash":
+	case "genai.prompt.entropy_bucket":
 		return 174
-	case "genai.prompt.length_bucket":
+	case "genai.prompt.hash":
 		return 175
-	case "genai.prompt.placeholder_density":
+	case "genai.prompt.length_bucket":
 		return 176
-	case "genai.prompt.roles":
+	case "genai.prompt.placeholder_density":
 		return 177
-	case "genai.prompt.template_depth":
+	case "genai.prompt.reference_span":
 		return 178
-	case "genai.prompt.version":
+	case "genai.prompt.roles":
 		return 179
-	case "genai.propagation.part":
+	case "genai.prompt.template_depth":
 		return 180
-	case "genai.quantization":
+	case "genai.prompt.version":
 		return 181
-	case "genai.rag.chunk_id":
+	case "genai.propagation.part":
 		return 182
-	case "genai.ratelimit.wait_ms":
+	case "genai.quantization":
 		return 183
-	case "genai.refusal.reason":
+	case "genai.rag.chunk_id":
 		return 184
-	case "genai.request_id":
+	case "genai.ratelimit.wait_ms":
 		return 185
-	case "genai.retriever.hit_count":
+	case "genai.refusal.reason":
 		return 186
-	case "genai.retriever.query_hash":
+	case "genai.request_id":
 		return 187
-	case "genai.retriever.reranked":
+	case "genai.retriever.hit_count":
 		return 188
-	case "genai.retriever.type":
+	case "genai.retriever.query_hash":
 		return 189
-	case "genai.root_cause":
+	case "genai.retriever.reranked":
 		return 190
-	case "genai.sampling.cause":
+	case "genai.retriever.type":
 		return 191
-	case "genai.sampling.complete":
+	case "genai.root_cause":
 		return 192
-	case "genai.sampling.decision":
+	case "genai.sampling.cause":
 		return 193
-	case "genai.sampling.group":
+	case "genai.sampling.complete":
 		return 194
-	case "genai.sampling.outcome":
+	case "genai.sampling.decision":
 		return 195
-	case "genai.sampling.partial":
+	case "genai.sampling.group":
 		return 196
-	case "genai.sampling.policy":
+	case "genai.sampling.outcome":
 		return 197
-	case "genai.sampling.reason":
+	case "genai.sampling.partial":
 		return 198
-	case "genai.sampling.root.kind":
+	case "genai.sampling.policy":
 		return 199
-	case "genai.sampling.root.name":
+	case "genai.sampling.reason":
 		return 200
-	case "genai.sampling.truncated":
+	case "genai.sampling.root.kind":
 		return 201
-	case "genai.signal.metadata":
+	case "genai.sampling.root.name":
 		return 202
-	case "genai.signal.source_model":
+	case "genai.sampling.truncated":
 		return 203
-	case "genai.signal.type":
+	case "genai.signal.metadata":
 		return 204
-	case "genai.signal.value":
+	case "genai.signal.source_model":
 		return 205
-	case "genai.slo.duration_deviation":
+	case "genai.signal.type":
 		return 206
-	case "genai.slo.id":
+	case "genai.signal.upper_bound":
 		return 207
-	case "genai.slo.violation_level":
+	case "genai.signal.value":
 		return 208
-	case "genai.span.dropped_count":
+	case "genai.slo.duration_deviation":
 		return 209
-	case "genai.span.outlived_parent":
+	case "genai.slo.id":
 		return 210
-	case "genai.span.role":
+	case "genai.slo.violation_level":
 		return 211
-	case "genai.stall.count":
+	case "genai.span.dropped_count":
 		return 212
-	case "genai.stall.duration_ms":
+	case "genai.span.outlived_parent":
 		return 213
-	case "genai.step.count":
+	case "genai.span.role":
 		return 214
-	case "genai.step.tokens":
+	case "genai.stall.count":
 		return 215
-	case "genai.step_id":
+	case "genai.stall.duration_ms":
 		return 216
-	case "genai.stream.terminal":
+	case "genai.step.count":
 		return 217
-	case "genai.tenant.id":
+	case "genai.step.tokens":
 		return 218
-	case "genai.tensor.inputs":
+	case "genai.step_id":
 		return 219
-	case "genai.tensor_shape":
+	case "genai.stream.terminal":
 		return 220
-	case "genai.timing.clamped":
+	case "genai.tenant.id":
 		return 221
-	case "genai.timing.source":
+	case "genai.tensor.inputs":
 		return 222
-	case "genai.token.count":
+	case "genai.tensor_shape":
 		return 223
-	case "genai.token.direction":
+	case "genai.timing.clamped":
 		return 224
-	case "genai.token.gap.max_ms":
+	case "genai.timing.source":
 		return 225
-	case "genai.token.gap.p50_ms":
+	case "genai.token.count":
 		return 226
-	case "genai.token.gap.p95_ms":
+	case "genai.token.direction":
 		return 227
-	case "genai.token.position":
+	case "genai.token.gap.max_ms":
 		return 228
-	case "genai.token.throughput":
+	case "genai.token.gap.p50_ms":
 		return 229
-	case "genai.token.timeline":
+	case "genai.token.gap.p95_ms":
 		return 230
-	case "genai.tokenizer.expected_hash":
+	case "genai.token.position":
 		return 231
-	case "genai.tokenizer.hash":
+	case "genai.token.throughput":
 		return 232
-	case "genai.tool.status":
+	case "genai.token.timeline":
 		return 233
-	case "genai.trace.source":
+	case "genai.tokenizer.expected_hash":
 		return 234
-	case "genai.trace_flags":
+	case "genai.tokenizer.hash":
 		return 235
-	case "genai.ttft.emit_ms":
+	case "genai.tool.status":
 		return 236
-	case "genai.ttft.load_ms":
+	case "genai.trace.source":
 		return 237
-	case "genai.ttft.preempted_ms":
+	case "genai.trace_flags":
 		return 238
-	case "genai.ttft.prefill_ms":
+	case "genai.ttft.emit_ms":
 		return 239
-	case "genai.ttft.queue_ms":
+	case "genai.ttft.load_ms":
 		return 240
-	case "genai.ttft.schedule_ms":
+	case "genai.ttft.preempted_ms":
 		return 241
-	case "genai.ttft.tokenize_ms":
+	case "genai.ttft.prefill_ms":
 		return 242
-	case "genai.ttft.unattributed_ms":
+	case "genai.ttft.queue_ms":
 		return 243
-	case "genai.user.tier":
+	case "genai.ttft.schedule_ms":
 		return 244
-	case "gpu.device":
+	case "genai.ttft.tokenize_ms":
 		return 245
-	case "gpu_type":
+	case "genai.ttft.unattributed_ms":
 		return 246
-	case "heap_used_ratio":
+	case "genai.user.tier":
 		return 247
-	case "http.method":
+	case "gpu.device":
 		return 248
-	case "http.request.method":
+	case "gpu_type":
 		return 249
-	case "http.response.status_code":
+	case "heap_used_ratio":
 		return 250
-	case "http.route":
+	case "http.method":
 		return 251
-	case "http.status_code":
+	case "http.request.method":
 		return 252
-	case "hw.gpu.task":
+	case "http.response.status_code":
 		return 253
-	case "hw.id":
+	case "http.route":
 		return 254
-	case "hw.model":
+	case "http.status_code":
 		return 255
-	case "hw.name":
+	case "hw.gpu.task":
 		return 256
-	case "hw.type":
+	case "hw.id":
 		return 257
-	case "hw.vendor":
+	case "hw.model":
 		return 258
-	case "inference_id":
+	case "hw.name":
 		return 259
-	case "jsonrpc.protocol.version":
+	case "hw.type":
 		return 260
-	case "jsonrpc.request.id":
+	case "hw.vendor":
 		return 261
-	case "kernel_duration_ms":
+	case "inference_id":
 		return 262
-	case "kv_cache_hit_rate":
+	case "jsonrpc.protocol.version":
 		return 263
-	case "kv_cache_latency_ms":
+	case "jsonrpc.request.id":
 		return 264
-	case "llm.completion.tokens":
+	case "kernel_duration_ms":
 		return 265
-	case "llm.model.name":
+	case "kv_cache_hit_rate":
 		return 266
-	case "llm.prompt.tokens":
+	case "kv_cache_latency_ms":
 		return 267
-	case "llm.queue_wait_ms":
+	case "llm.completion.tokens":
 		return 268
-	case "llm.request.model":
+	case "llm.model.name":
 		return 269
-	case "llm.request.temperature":
+	case "llm.prompt.tokens":
 		return 270
-	case "llm.ttft_ms":
+	case "llm.queue_wait_ms":
 		return 271
-	case "max_memory_reserved":
+	case "llm.request.model":
 		return 272
-	case "mcp.method.name":
+	case "llm.request.temperature":
 		return 273
-	case "mcp.protocol.version":
+	case "llm.ttft_ms":
 		return 274
-	case "mcp.resource.uri":
+	case "max_memory_reserved":
 		return 275
-	case "mcp.session.id":
+	case "mcp.method.name":
 		return 276
-	case "memory_allocated":
+	case "mcp.protocol.version":
 		return 277
-	case "metadata":
+	case "mcp.resource.uri":
 		return 278
-	case "model-version":
+	case "mcp.session.id":
 		return 279
-	case "model.name":
+	case "memory_allocated":
 		return 280
-	case "model.version":
+	case "metadata":
 		return 281
-	case "model_name":
+	case "model-version":
 		return 282
-	case "native_alloc_rate":
+	case "model.name":
 		return 283
-	case "network.protocol.name":
+	case "model.version":
 		return 284
-	case "network.protocol.version":
+	case "model_name":
 		return 285
-	case "network.transport":
+	case "native_alloc_rate":
 		return 286
-	case "openai.api.type":
+	case "network.protocol.name":
 		return 287
-	case "openai.request.service_tier":
+	case "network.protocol.version":
 		return 288
-	case "openai.response.service_tier":
+	case "network.transport":
 		return 289
-	case "openai.response.system_fingerprint":
+	case "openai.api.type":
 		return 290
-	case "output.token_count":
+	case "openai.request.service_tier":
 		return 291
-	case "phase":
+	case "openai.response.service_tier":
 		return 292
-	case "prefill.duration_ms":
+	case "openai.response.system_fingerprint":
 		return 293
-	case "process.executable.name":
+	case "output.token_count":
 		return 294
-	case "process.executable.path":
+	case "phase":
 		return 295
-	case "process.exit.code":
+	case "prefill.duration_ms":
 		return 296
-	case "prompt":
+	case "process.executable.name":
 		return 297
-	case "prompt.hash":
+	case "process.executable.path":
 		return 298
-	case "prompt_chain":
+	case "process.exit.code":
 		return 299
-	case "prompt_length_bucket":
+	case "prompt":
 		return 300
-	case "quantization_type":
+	case "prompt.hash":
 		return 301
-	case "request.batch_size":
+	case "prompt_chain":
 		return 302
-	case "request.id":
+	case "prompt_length_bucket":
 		return 303
-	case "request_id":
+	case "quantization_type":
 		return 304
-	case "reserved":
+	case "request.batch_size":
 		return 305
-	case "retriever.hit_count":
+	case "request.id":
 		return 306
-	case "retriever.top_k":
+	case "request_id":
 		return 307
-	case "retriever.type":
+	case "reserved":
 		return 308
-	case "rpc.response.status_code":
+	case "retriever.hit_count":
 		return 309
-	case "server.address":
+	case "retriever.top_k":
 		return 310
-	case "server.port":
+	case "retriever.type":
 		return 311
-	case "service.name":
+	case "rpc.response.status_code":
 		return 312
-	case "service.version":
+	case "server.address":
 		return 313
-	case "session.id":
+	case "server.port":
 		return 314
-	case "signal_type":
+	case "service.name":
 		return 315
-	case "slo_id":
+	case "service.version":
 		return 316
-	case "source_model":
+	case "session.id":
 		return 317
-	case "span_duration_variance":
+	case "signal_type":
 		return 318
-	case "step_id":
+	case "slo_id":
 		return 319
-	case "stop_reason":
+	case "source_model":
 		return 320
-	case "time_to_first_token":
+	case "span_duration_variance":
 		return 321
-	case "token.count":
+	case "step_id":
 		return 322
-	case "token_seq_pos":
+	case "stop_reason":
 		return 323
-	case "token_throughput":
+	case "time_to_first_token":
 		return 324
-	case "tokenizer-hash":
+	case "token.count":
 		return 325
-	case "tokenizer_wait_ms":
+	case "token_seq_pos":
 		return 326
-	case "user.id":
+	case "token_throughput":
 		return 327
-	case "user_tier":
+	case "tokenizer-hash":
 		return 328
-	case "value":
+	case "tokenizer_wait_ms":
 		return 329
-	case "violation_level":
+	case "user.id":
 		return 330
+	case "user_tier":
+		return 331
+	case "value":
+		return 332
+	case "violation_level":
+		return 333
 	}
 	return family(key)
 }
@@ -1419,6 +1429,8 @@ var metrics = [...]Metric{
 	{Name: "genai.sampling.slow_threshold", Instrument: "gauge", Type: "double", Unit: "s", Brief: "duration above which above_quantile keeps a trace at present", Attributes: requirements64},
 	{Name: "genai.sampling.spans", Instrument: "counter", Type: "int", Unit: "{span}", Brief: "ended spans by what became of them", Attributes: requirements65},
 	{Name: "genai.sampling.traces", Instrument: "counter", Type: "int", Unit: "{trace}", Brief: "local traces by decision and by what kept them", Attributes: requirements66},
+	{Name: "genai.signal.checks", Instrument: "counter", Type: "int", Unit: "{check}", Brief: "answers that were checked for something bad, whatever was found", Attributes: requirements67},
+	{Name: "genai.signal.hits", Instrument: "counter", Type: "int", Unit: "{check}", Brief: "answers in which the check found it; over genai.signal.checks it is a rate", Attributes: requirements67},
 	{Name: "genai.signal.values", Instrument: "histogram", Type: "double", Unit: "1", Brief: "values of signals about outputs, in the measure of their type", Buckets: []float64{0, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8, 10}, Attributes: requirements67},
 	{Name: "genai.telemetry.faults", Instrument: "counter", Type: "int", Unit: "{fault}", Brief: "inputs that telemetry dropped because they were wrong, and failures of telemetry itself", Attributes: requirements68},
 	{Name: "genai.time_to_first_token", Instrument: "histogram", Type: "double", Unit: "s", Brief: "arrival → first generated output, as a caller or a gateway sees it; the process that runs the model records gen_ai.server.time_to_first_token", Buckets: []float64{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}, Attributes: requirements69},
@@ -1446,13 +1458,15 @@ var events = [...]Event{
 	{Name: "gen_ai.system.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.system_instructions"},
 	{Name: "gen_ai.tool.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
 	{Name: "gen_ai.user.message", Log: true, Brief: "one message as an event of its own", Stability: "development", Deprecated: "the messages are in gen_ai.input.messages"},
-	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements82},
-	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements83},
-	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements84},
-	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements85},
+	{Name: "genai.completion", Log: true, Severity: 9, Brief: "one answer of a model, when it is over: which prompt, how it streamed, why it stopped, what held it back; no text unless the content policy says so", Attributes: requirements82},
+	{Name: "genai.exception", Log: true, Severity: 13, Brief: "an error in work around a model for which the conventions have no event", Attributes: requirements83},
+	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements84},
+	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements85},
+	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements86},
+	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements87},
 	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements78},
-	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements86},
-	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements87},
+	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements88},
+	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements89},
 }
 
 var requirements0 = []Requirement{
@@ -2016,6 +2030,20 @@ var requirements26 = []Requirement{
 	{Key: "genai.span.dropped_count", Level: "recommended"},
 	{Key: "genai.timing.source", Level: "recommended"},
 	{Key: "genai.timing.clamped", Level: "recommended"},
+	{Key: "genai.prompt.hash", Level: "recommended"},
+	{Key: "genai.prompt.roles", Level: "recommended"},
+	{Key: "genai.prompt.length_bucket", Level: "recommended"},
+	{Key: "genai.prompt.entropy_bucket", Level: "recommended"},
+	{Key: "genai.prompt.template_depth", Level: "recommended"},
+	{Key: "genai.prompt.placeholder_density", Level: "recommended"},
+	{Key: "genai.prompt.reference_span", Level: "recommended"},
+	{Key: "genai.prompt.chain", Level: "recommended"},
+	{Key: "genai.context.hash", Level: "recommended"},
+	{Key: "gen_ai.system_instructions", Level: "opt_in"},
+	{Key: "gen_ai.input.messages", Level: "opt_in"},
+	{Key: "gen_ai.output.messages", Level: "opt_in"},
+	{Key: "gen_ai.tool.definitions", Level: "opt_in"},
+	{Key: "genai.content.truncated", Level: "opt_in"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
@@ -2210,6 +2238,10 @@ var requirements37 = []Requirement{
 	{Key: "genai.prompt.hash", Level: "recommended"},
 	{Key: "genai.prompt.template_depth", Level: "recommended"},
 	{Key: "genai.prompt.placeholder_density", Level: "recommended"},
+	{Key: "genai.prompt.reference_span", Level: "recommended"},
+	{Key: "genai.prompt.entropy_bucket", Level: "recommended"},
+	{Key: "genai.prompt.length_bucket", Level: "recommended"},
+	{Key: "genai.prompt.roles", Level: "recommended"},
 	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
 }
 
@@ -2548,32 +2580,90 @@ var requirements81 = []Requirement{
 }
 
 var requirements82 = []Requirement{
+	{Key: "genai.span.role", Level: "required"},
+	{Key: "gen_ai.operation.name", Level: "required"},
+	{Key: "gen_ai.provider.name", Level: "recommended"},
+	{Key: "gen_ai.request.model", Level: "conditional", If: "it is known", When: Condition{{Op: Known}}},
+	{Key: "ai.model.version", Level: "recommended"},
+	{Key: "gen_ai.request.stream", Level: "recommended"},
+	{Key: "gen_ai.request.max_tokens", Level: "recommended"},
+	{Key: "gen_ai.request.temperature", Level: "recommended"},
+	{Key: "gen_ai.request.top_p", Level: "recommended"},
+	{Key: "gen_ai.request.top_k", Level: "recommended"},
+	{Key: "gen_ai.request.seed", Level: "recommended"},
+	{Key: "gen_ai.request.choice.count", Level: "recommended"},
+	{Key: "gen_ai.output.type", Level: "recommended"},
+	{Key: "server.address", Level: "recommended"},
+	{Key: "server.port", Level: "conditional", If: "server.address is set", When: Condition{{Op: Has, Key: "server.address"}}},
+	{Key: "gen_ai.response.id", Level: "recommended"},
+	{Key: "gen_ai.response.model", Level: "recommended"},
+	{Key: "gen_ai.response.finish_reasons", Level: "recommended"},
+	{Key: "gen_ai.usage.input_tokens", Level: "recommended"},
+	{Key: "gen_ai.usage.output_tokens", Level: "recommended"},
+	{Key: "gen_ai.conversation.id", Level: "recommended"},
+	{Key: "genai.request_id", Level: "recommended"},
+	{Key: "gen_ai.prompt.name", Level: "recommended"},
+	{Key: "gen_ai.prompt.version", Level: "recommended"},
+	{Key: "genai.prompt.hash", Level: "recommended"},
+	{Key: "genai.prompt.length_bucket", Level: "recommended"},
+	{Key: "genai.prompt.chain", Level: "recommended"},
+	{Key: "genai.context.hash", Level: "recommended"},
+	{Key: "llm.ttft_ms", Level: "recommended"},
+	{Key: "genai.first_visible_ms", Level: "recommended"},
+	{Key: "genai.last_token_ms", Level: "recommended"},
+	{Key: "genai.token.count", Level: "recommended"},
+	{Key: "genai.chunk.count", Level: "recommended"},
+	{Key: "genai.chunk.timeline", Level: "recommended"},
+	{Key: "genai.stream.terminal", Level: "recommended"},
+	{Key: "genai.early_stop.reason", Level: "recommended"},
+	{Key: "genai.guardrail.outcome", Level: "recommended"},
+	{Key: "genai.guardrail.rule_id", Level: "recommended"},
+	{Key: "genai.guardrail.label", Level: "recommended"},
+	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
+	{Key: "gen_ai.system_instructions", Level: "opt_in"},
+	{Key: "gen_ai.input.messages", Level: "opt_in"},
+	{Key: "gen_ai.output.messages", Level: "opt_in"},
+	{Key: "gen_ai.tool.definitions", Level: "opt_in"},
+	{Key: "genai.content.truncated", Level: "opt_in"},
+}
+
+var requirements83 = []Requirement{
+	{Key: "exception.type", Level: "required"},
+	{Key: "genai.span.role", Level: "required"},
+	{Key: "exception.stacktrace", Level: "opt_in"},
+	{Key: "exception.message", Level: "opt_in"},
+}
+
+var requirements84 = []Requirement{
 	{Key: "genai.signal.type", Level: "required"},
 	{Key: "genai.signal.value", Level: "required"},
+	{Key: "genai.signal.upper_bound", Level: "conditional", If: "the source proves bounds only", When: Condition{{Op: Known}}},
 	{Key: "genai.signal.source_model", Level: "recommended"},
+	{Key: "gen_ai.request.model", Level: "recommended"},
+	{Key: "gen_ai.response.id", Level: "recommended"},
 	{Key: "genai.request_id", Level: "recommended"},
 	{Key: "genai.signal.metadata", Level: "opt_in"},
 }
 
-var requirements83 = []Requirement{
+var requirements85 = []Requirement{
 	{Key: "genai.phase", Level: "required"},
 }
 
-var requirements84 = []Requirement{
+var requirements86 = []Requirement{
 	{Key: "genai.preemption.duration_ms", Level: "required"},
 	{Key: "genai.token.count", Level: "recommended"},
 }
 
-var requirements85 = []Requirement{
+var requirements87 = []Requirement{
 	{Key: "genai.token.position", Level: "required"},
 }
 
-var requirements86 = []Requirement{
+var requirements88 = []Requirement{
 	{Key: "genai.stall.duration_ms", Level: "required"},
 	{Key: "genai.token.position", Level: "recommended"},
 }
 
-var requirements87 = []Requirement{
+var requirements89 = []Requirement{
 	{Key: "genai.tokenizer.hash", Level: "required"},
 	{Key: "genai.tokenizer.expected_hash", Level: "required"},
 	{Key: "gen_ai.request.model", Level: "recommended"},
@@ -2626,7 +2716,7 @@ func settled(word string) string {
 	case "P99 E2E Latency":
 		return "a quantile of gen_ai.server.request.duration; the time to the first byte, which the name was used for, is genai.time_to_first_token"
 	case "Hallucination Rate":
-		return "genai.evaluations by gen_ai.evaluation.name and label; a rate is the quotient of two sums"
+		return "genai.signal.hits over genai.signal.checks, with genai.signal.type hallucination; a rate is the quotient of two sums"
 	case "Safety Violation Count":
 		return "genai.guardrail.decisions with the outcome block"
 	case "finished_time - arrival_time":

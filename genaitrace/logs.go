@@ -1,0 +1,114 @@
+package genaitrace
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otellog "go.opentelemetry.io/otel/log"
+	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/genaitrace/otelgenai/genaitrace/content"
+	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+)
+
+// WithLoggerProvider sets where log records go. Default, and where lp is nil: the
+// global provider at the time of [New], which is none unless somebody sets it.
+func WithLoggerProvider(lp otellog.LoggerProvider) Option {
+	return optionFunc(func(c config) config {
+		if lp != nil {
+			c.loggerProvider = lp
+		}
+		return c
+	})
+}
+
+// severities are those of the registry.
+var severities = func() map[string]otellog.Severity {
+	all := map[string]otellog.Severity{}
+	for _, name := range []string{
+		semconv.EventGenAICompletion, semconv.EventGenAISignal, semconv.EventGenAIException,
+		genaiconv.EventClientInferenceOperationDetails, genaiconv.EventClientInferenceException,
+		genaiconv.EventExecuteToolException, genaiconv.EventEvaluationResult,
+	} {
+		all[name] = otellog.SeverityInfo
+		if event, ok := semconv.LookupEvent(name); ok && event.Severity > 0 {
+			all[name] = otellog.Severity(event.Severity)
+		}
+	}
+	return all
+}()
+
+// logs writes log records. The zero value writes none.
+type logs struct{ logger otellog.Logger }
+
+// enabled reports whether an event would go anywhere.
+func (l logs) enabled(ctx context.Context, event string) bool {
+	return l.logger != nil && l.logger.Enabled(ctx, otellog.EnabledParameters{Severity: severities[event], EventName: event})
+}
+
+// A logEntry is a log record that waits until no lock is held.
+type logEntry struct {
+	event string
+	at    time.Time
+	attrs []attribute.KeyValue
+}
+
+// emit writes a record that belongs to the span of ctx.
+func (l logs) emit(ctx context.Context, e logEntry) {
+	var r otellog.Record
+	r.SetEventName(e.event)
+	r.SetSeverity(severities[e.event])
+	r.SetTimestamp(e.at)
+	r.AddAttributes(e.attrs...)
+	l.logger.Emit(ctx, r)
+}
+
+func (l logs) emitAll(ctx context.Context, entries []logEntry) {
+	for i := range entries {
+		l.emit(ctx, entries[i])
+	}
+}
+
+// appendException appends what may be told of an error: its type, and its message
+// where content of this level goes on events. exceptionType is the name of its Go type,
+// or the error.type where that says nothing.
+func (t *Tracer) appendException(ctx context.Context, attrs []attribute.KeyValue, errType string, err error) []attribute.KeyValue {
+	exceptionType := statusText(err)
+	if exceptionType == "" {
+		exceptionType = errType
+	}
+	attrs = append(attrs, otelsemconv.ExceptionType(exceptionType))
+	if err == nil || err == errPanic { //nolint:errorlint // our own, which has no message to tell
+		return attrs
+	}
+	if message := t.errorMessage(ctx, err); message != "" {
+		attrs = append(attrs, otelsemconv.ExceptionMessage(message))
+	}
+	return attrs
+}
+
+// errorMessage is what the content policy lets through of an error's message, which
+// may quote a prompt. A hash of it would be of no use.
+func (t *Tracer) errorMessage(ctx context.Context, err error) string {
+	level, place := t.contentFor(ctx, noSpan, genaiconv.EventClientInferenceException)
+	if place&content.OnEvents == 0 || level < content.Redacted {
+		return ""
+	}
+	message, failure := t.content.Text(level, textOf(err))
+	if failure != nil {
+		t.metrics.fault(ctx, semconv.GenAIFaultContent, failure)
+	}
+	return message
+}
+
+// textOf is the message of an error, empty where it panics.
+func textOf(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = ""
+		}
+	}()
+	return err.Error()
+}

@@ -1,0 +1,321 @@
+package genaitrace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/genaitrace/otelgenai/genaitrace/content"
+	"github.com/genaitrace/otelgenai/genaitrace/logprob"
+	"github.com/genaitrace/otelgenai/internal/bound"
+	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+)
+
+// An Answer says which answer a judgement is about. What is empty is taken from the
+// running [Call] that the context belongs to, if any.
+type Answer struct {
+	// Model is the model that was asked.
+	Model string
+	// ResponseID identifies the answer: with it the judgement finds its call where
+	// the context has another span.
+	ResponseID string
+}
+
+// An EvaluationResult is one judgement about an answer.
+type EvaluationResult struct {
+	Answer
+
+	// Name is what was judged, such as "Relevance"; one of few.
+	Name string
+	// Score is the result as a number, Label as a word of few, such as "pass". nil
+	// and empty are unknown.
+	Score *float64
+	Label string
+	// Explanation is why. It is content, and written as the content policy says.
+	Explanation string
+	// Err says that no judgement came about.
+	Err error
+}
+
+// RecordEvaluation records a judgement about the answer of the span that ctx
+// carries: the event gen_ai.evaluation.result, and one more in genai.evaluations by
+// name and label, of which the first 100 of a process stand for themselves. It is
+// not counted where Err says that there was none.
+func (t *Tracer) RecordEvaluation(ctx context.Context, e EvaluationResult) {
+	if t == nil || t.metrics == nil {
+		return
+	}
+	e.Answer = e.fill(ctx)
+	e.Name, e.Label = bound.String(e.Name, maxName), bound.String(e.Label, maxReason)
+	if e.Name == "" {
+		e.Name = bound.Other
+	}
+	if e.Score != nil && !isFinite(e.Score) {
+		t.metrics.fault(ctx, semconv.GenAIFaultCount, errScore)
+		e.Score = nil
+	}
+	s := &t.metrics.signals
+	if e.Err == nil && s.evaluations.Enabled(ctx) {
+		s.evaluations.Add(ctx, 1, s.dimensions(
+			genaiconv.EvaluationName(s.names.Value(e.Name)),
+			genaiconv.EvaluationScoreLabel(s.labels.Value(e.Label)),
+			genaiconv.RequestModel(s.models.Value(e.Model))))
+	}
+	t.logEvaluation(ctx, &e)
+}
+
+var errScore = errors.New("score or signal that is no finite number, or out of its range, dropped")
+
+func (t *Tracer) logEvaluation(ctx context.Context, e *EvaluationResult) {
+	if !t.logs.enabled(ctx, genaiconv.EventEvaluationResult) {
+		return
+	}
+	attrs := make([]attribute.KeyValue, 0, 6)
+	attrs = append(attrs, genaiconv.EvaluationName(e.Name))
+	if e.Score != nil {
+		attrs = append(attrs, genaiconv.EvaluationScoreValue(*e.Score))
+	}
+	if e.Label != "" {
+		attrs = append(attrs, genaiconv.EvaluationScoreLabel(e.Label))
+	}
+	if text := t.eventText(ctx, genaiconv.EventEvaluationResult, e.Explanation); text != "" {
+		attrs = append(attrs, genaiconv.EvaluationExplanation(text))
+	}
+	if e.ResponseID != "" {
+		attrs = append(attrs, genaiconv.ResponseID(e.ResponseID))
+	}
+	if e.Err != nil {
+		_, errType := classify(ctx, e.Err)
+		if errType == "" {
+			errType = bound.Other
+		}
+		attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))
+	}
+	t.logs.emit(ctx, logEntry{genaiconv.EventEvaluationResult, time.Now(), attrs})
+}
+
+// Labels of a [Verdict].
+const (
+	verdictPass = "pass"
+	verdictFail = "fail"
+)
+
+// A Verdict says whether an answer has something that it should not have.
+type Verdict struct {
+	Answer
+
+	// Type is what was looked for: semconv.GenAISignalTypeHallucination, …Safety or
+	// …Rejection.
+	Type semconv.GenAISignalTypeAttr
+	// Found says that the answer has it.
+	Found bool
+	// Score is how sure or how bad, in the measure of the source; nil is unknown.
+	Score *float64
+	// Explanation is why; see [EvaluationResult].
+	Explanation string
+	// SourceModel is the model or the rule that judged.
+	SourceModel string
+}
+
+// RecordVerdict records a verdict: an evaluation by the name of its type with the label
+// pass or fail, one more in genai.signal.checks, and one in genai.signal.hits where
+// something was found. The quotient of the two is the rate of hallucinations, of
+// breaches, of rejected answers; it is never stored. Record the verdicts that found
+// nothing too, or there is no total.
+func (t *Tracer) RecordVerdict(ctx context.Context, v Verdict) {
+	if t == nil || t.metrics == nil {
+		return
+	}
+	v.Answer = v.fill(ctx)
+	v.Type = signalType(v.Type)
+	s := &t.metrics.signals
+	label := verdictPass
+	if v.Found {
+		label = verdictFail
+	}
+	if s.checks.Enabled(ctx) || s.hits.Enabled(ctx) {
+		with := s.of(v.Type, v.SourceModel, v.Model)
+		s.checks.Add(ctx, 1, with)
+		if v.Found {
+			s.hits.Add(ctx, 1, with)
+		}
+	}
+	t.RecordEvaluation(ctx, EvaluationResult{
+		Answer: v.Answer, Name: string(v.Type), Score: v.Score, Label: label, Explanation: v.Explanation,
+	})
+}
+
+// A Signal is one measurement about an answer.
+type Signal struct {
+	Answer
+
+	// Type is what is measured, such as semconv.GenAISignalTypeRewardScore.
+	Type semconv.GenAISignalTypeAttr
+	// Value is the measurement, in the measure of its type and source. Where only
+	// bounds are known it is the lower one, and UpperBound the other.
+	Value      float64
+	UpperBound *float64
+	// SourceModel is the model that it comes from.
+	SourceModel string
+	// Metadata is what else the source says. It is content.
+	Metadata any
+}
+
+// RecordSignal records a measurement about the answer of the span that ctx carries:
+// the event genai.signal and a value in the histogram genai.signal.values. One that is
+// no finite number is dropped and counted.
+func (t *Tracer) RecordSignal(ctx context.Context, signal Signal) {
+	if t == nil || t.metrics == nil {
+		return
+	}
+	if !isFinite(&signal.Value) || signal.UpperBound != nil && !(*signal.UpperBound >= signal.Value) {
+		t.metrics.fault(ctx, semconv.GenAIFaultCount, errScore)
+		return
+	}
+	signal.Answer = signal.fill(ctx)
+	signal.Type = signalType(signal.Type)
+	s := &t.metrics.signals
+	if s.values.Enabled(ctx) {
+		s.values.Record(ctx, signal.Value, s.of(signal.Type, signal.SourceModel, signal.Model))
+	}
+	t.logSignal(ctx, &signal)
+}
+
+func (t *Tracer) logSignal(ctx context.Context, signal *Signal) {
+	if !t.logs.enabled(ctx, semconv.EventGenAISignal) {
+		return
+	}
+	attrs := make([]attribute.KeyValue, 0, 8)
+	attrs = append(attrs, semconv.GenAISignalType(signal.Type), semconv.GenAISignalValue(signal.Value))
+	if isFinite(signal.UpperBound) {
+		attrs = append(attrs, semconv.GenAISignalUpperBound(*signal.UpperBound))
+	}
+	if source := bound.String(signal.SourceModel, maxName); source != "" {
+		attrs = append(attrs, semconv.GenAISignalSourceModel(source))
+	}
+	if signal.Model != "" {
+		attrs = append(attrs, genaiconv.RequestModel(signal.Model))
+	}
+	if signal.ResponseID != "" {
+		attrs = append(attrs, genaiconv.ResponseID(signal.ResponseID))
+	}
+	if id := factOf(ctx, requestID); id != "" {
+		attrs = append(attrs, semconv.GenAIRequestID(id))
+	}
+	if signal.Metadata != nil {
+		if level, place := t.contentFor(ctx, noSpan, semconv.EventGenAISignal); place&content.OnEvents != 0 {
+			v, err := t.content.Any(level, signal.Metadata)
+			if v = t.sanitized(ctx, v, err); v.Present() {
+				attrs = append(attrs, attribute.KeyValue{Key: semconv.GenAISignalMetadataKey, Value: v.Structured()})
+			}
+		}
+	}
+	t.logs.emit(ctx, logEntry{semconv.EventGenAISignal, time.Now(), t.words.Rewrite(attrs)})
+}
+
+// RecordLogprobs records what the logprobs of an answer say of it: a signal
+// logit_entropy with the bounds of the mean entropy of its tokens, where their
+// likeliest tokens were told, and a signal confidence, the geometric mean of the
+// probabilities of the tokens chosen, of which the perplexity is the reciprocal.
+func (t *Tracer) RecordLogprobs(ctx context.Context, stats *logprob.Stats) {
+	if stats == nil {
+		return
+	}
+	if entropy, ok := stats.MeanEntropy(); ok {
+		signal := Signal{Type: semconv.GenAISignalTypeLogitEntropy, Value: entropy.Lower}
+		if !math.IsInf(entropy.Upper, 1) {
+			signal.UpperBound = new(entropy.Upper)
+		}
+		t.RecordSignal(ctx, signal)
+	}
+	if confidence, ok := stats.Confidence(); ok {
+		t.RecordSignal(ctx, Signal{Type: semconv.GenAISignalTypeConfidence, Value: confidence})
+	}
+}
+
+// fill takes from the running call what is not said.
+func (a Answer) fill(ctx context.Context) Answer {
+	if c := CallFromContext(ctx); c != nil && (a.Model == "" || a.ResponseID == "") {
+		c.mu.Lock()
+		if a.Model == "" {
+			a.Model = c.req.Model
+		}
+		if a.ResponseID == "" {
+			a.ResponseID = c.responseID
+		}
+		c.mu.Unlock()
+	}
+	a.Model, a.ResponseID = bound.String(a.Model, maxName), bound.String(a.ResponseID, maxName)
+	return a
+}
+
+func signalType(t semconv.GenAISignalTypeAttr) semconv.GenAISignalTypeAttr {
+	if t = semconv.GenAISignalTypeAttr(bound.String(string(t), maxReason)); t == "" {
+		return bound.Other
+	}
+	return t
+}
+
+// eventText is what the content policy lets an event say of a text.
+func (t *Tracer) eventText(ctx context.Context, event, text string) string {
+	if text == "" {
+		return ""
+	}
+	level, place := t.contentFor(ctx, noSpan, event)
+	if place&content.OnEvents == 0 {
+		return ""
+	}
+	text, err := t.content.Text(level, text)
+	if err != nil {
+		t.metrics.fault(ctx, semconv.GenAIFaultContent, err)
+	}
+	return text
+}
+
+// signalMetrics are those of judgements about answers.
+type signalMetrics struct {
+	values               metric.Float64Histogram
+	checks, hits         metric.Int64Counter
+	evaluations          metric.Int64Counter
+	types, names         bound.Set
+	labels, sources      bound.Set
+	models, combinations bound.Set
+}
+
+func (s *signalMetrics) init(m metric.Meter) {
+	s.values = instrument(semconv.NewGenAISignalValues(m))
+	s.checks = instrument(semconv.NewGenAISignalChecks(m))
+	s.hits = instrument(semconv.NewGenAISignalHits(m))
+	s.evaluations = instrument(semconv.NewGenAIEvaluations(m))
+	for _, values := range []*bound.Set{&s.types, &s.names, &s.labels, &s.sources, &s.models} {
+		values.Limit = maxDistinct
+	}
+	s.combinations.Limit = maxSets
+}
+
+// of are the dimensions of a signal.
+func (s *signalMetrics) of(t semconv.GenAISignalTypeAttr, source, model string) metric.MeasurementOption {
+	return s.dimensions(
+		semconv.GenAISignalTypeKey.String(s.types.Value(string(t))),
+		semconv.GenAISignalSourceModel(s.sources.Value(bound.String(source, maxName))),
+		genaiconv.RequestModel(s.models.Value(model)))
+}
+
+// dimensions are those that are known. Where there are too many combinations all are
+// [bound.Other] but the first, which is required.
+func (s *signalMetrics) dimensions(attrs ...attribute.KeyValue) metric.MeasurementOption {
+	known := known(nil, attrs...)
+	if !s.combinations.Admits(fmt.Sprint(known)) {
+		for i := range known[1:] {
+			known[i+1].Value = attribute.StringValue(bound.Other)
+		}
+	}
+	return metric.WithAttributes(known...)
+}
