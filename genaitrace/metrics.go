@@ -20,7 +20,7 @@ type metrics struct {
 	ttft   metric.Float64Histogram
 	active metric.Int64UpDownCounter // of hosts and gateways
 
-	work workMetrics // of operations
+	work    workMetrics // of operations
 	signals signalMetrics
 
 	faults   metric.Int64Counter
@@ -54,11 +54,12 @@ type clientMetrics struct {
 
 func newMetrics(m metric.Meter, words semconv.Vocabulary, chosen [extraKinds]bool) *metrics {
 	s := &metrics{
-		ttft:   instrument(semconv.NewGenAITimeToFirstToken(m)),
-		active: instrument(semconv.NewGenAIActiveRequests(m)),
-		faults: instrument(semconv.NewGenAITelemetryFaults(m)),
-		sets:   newSetCache(words, chosen),
-		work:   newWorkMetrics(m, words),
+		ttft:    instrument(semconv.NewGenAITimeToFirstToken(m)),
+		active:  instrument(semconv.NewGenAIActiveRequests(m)),
+		faults:  instrument(semconv.NewGenAITelemetryFaults(m)),
+		sets:    newSetCache(words, chosen),
+		work:    newWorkMetrics(m, words),
+		signals: newSignalMetrics(m),
 		server: serverMetrics{
 			duration:  instrument(genaiconv.NewServerRequestDuration(m)),
 			ttft:      instrument(genaiconv.NewServerTimeToFirstToken(m)),
@@ -77,7 +78,6 @@ func newMetrics(m metric.Meter, words semconv.Vocabulary, chosen [extraKinds]boo
 			other:  instrument(genaiconv.NewClientOperationDuration(m)),
 		},
 	}
-	s.signals.init(m)
 	c := &s.client
 	if words == semconv.Legacy {
 		c.duration, c.embeddings = c.other, c.other

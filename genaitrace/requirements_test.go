@@ -121,6 +121,7 @@ func finish(h ender, err error) {
 const (
 	bySetAttributes = "rare: for SetAttributes of the handle"
 	ofEngine        = "a time by the engine's own account"
+	ofContent       = "a fingerprint of content"
 	ofOther         = "stands on another span"
 )
 

@@ -3,7 +3,6 @@ package genaitrace
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -58,20 +57,16 @@ func (t *Tracer) RecordEvaluation(ctx context.Context, e EvaluationResult) {
 		e.Name = bound.Other
 	}
 	if e.Score != nil && !isFinite(e.Score) {
-		t.metrics.fault(ctx, semconv.GenAIFaultCount, errScore)
+		t.metrics.fault(ctx, semconv.GenAIFaultCount, errNumber)
 		e.Score = nil
 	}
-	s := &t.metrics.signals
-	if e.Err == nil && s.evaluations.Enabled(ctx) {
-		s.evaluations.Add(ctx, 1, s.dimensions(
-			genaiconv.EvaluationName(s.names.Value(e.Name)),
-			genaiconv.EvaluationScoreLabel(s.labels.Value(e.Label)),
-			genaiconv.RequestModel(s.models.Value(e.Model))))
+	if work := &t.metrics.work; e.Err == nil && work.evaluations.Enabled(ctx) {
+		work.evaluations.Add(ctx, 1, work.sets.of(workSeries{evaluationWork, [maxWorkKeys]string{e.Name, e.Label, e.Model}}).add...)
 	}
 	t.logEvaluation(ctx, &e)
 }
 
-var errScore = errors.New("score or signal that is no finite number, or out of its range, dropped")
+var errNumber = errors.New("score or signal that is no finite number, or out of its range, dropped")
 
 func (t *Tracer) logEvaluation(ctx context.Context, e *EvaluationResult) {
 	if !t.logs.enabled(ctx, genaiconv.EventEvaluationResult) {
@@ -141,10 +136,10 @@ func (t *Tracer) RecordVerdict(ctx context.Context, v Verdict) {
 		label = verdictFail
 	}
 	if s.checks.Enabled(ctx) || s.hits.Enabled(ctx) {
-		with := s.of(v.Type, v.SourceModel, v.Model)
-		s.checks.Add(ctx, 1, with)
+		with := t.metrics.signalSet(v.Type, v.SourceModel, v.Model).add
+		s.checks.Add(ctx, 1, with...)
 		if v.Found {
-			s.hits.Add(ctx, 1, with)
+			s.hits.Add(ctx, 1, with...)
 		}
 	}
 	t.RecordEvaluation(ctx, EvaluationResult{
@@ -176,14 +171,13 @@ func (t *Tracer) RecordSignal(ctx context.Context, signal Signal) {
 		return
 	}
 	if !isFinite(&signal.Value) || signal.UpperBound != nil && !(*signal.UpperBound >= signal.Value) {
-		t.metrics.fault(ctx, semconv.GenAIFaultCount, errScore)
+		t.metrics.fault(ctx, semconv.GenAIFaultCount, errNumber)
 		return
 	}
 	signal.Answer = signal.fill(ctx)
 	signal.Type = signalType(signal.Type)
-	s := &t.metrics.signals
-	if s.values.Enabled(ctx) {
-		s.values.Record(ctx, signal.Value, s.of(signal.Type, signal.SourceModel, signal.Model))
+	if values := t.metrics.signals.values; values.Enabled(ctx) {
+		values.Record(ctx, signal.Value, t.metrics.signalSet(signal.Type, signal.SourceModel, signal.Model).record...)
 	}
 	t.logSignal(ctx, &signal)
 }
@@ -281,41 +275,19 @@ func (t *Tracer) eventText(ctx context.Context, event, text string) string {
 
 // signalMetrics are those of judgements about answers.
 type signalMetrics struct {
-	values               metric.Float64Histogram
-	checks, hits         metric.Int64Counter
-	evaluations          metric.Int64Counter
-	types, names         bound.Set
-	labels, sources      bound.Set
-	models, combinations bound.Set
+	values       metric.Float64Histogram
+	checks, hits metric.Int64Counter
 }
 
-func (s *signalMetrics) init(m metric.Meter) {
-	s.values = instrument(semconv.NewGenAISignalValues(m))
-	s.checks = instrument(semconv.NewGenAISignalChecks(m))
-	s.hits = instrument(semconv.NewGenAISignalHits(m))
-	s.evaluations = instrument(semconv.NewGenAIEvaluations(m))
-	for _, values := range []*bound.Set{&s.types, &s.names, &s.labels, &s.sources, &s.models} {
-		values.Limit = maxDistinct
+func newSignalMetrics(m metric.Meter) signalMetrics {
+	return signalMetrics{
+		values: instrument(semconv.NewGenAISignalValues(m)),
+		checks: instrument(semconv.NewGenAISignalChecks(m)),
+		hits:   instrument(semconv.NewGenAISignalHits(m)),
 	}
-	s.combinations.Limit = maxSets
 }
 
-// of are the dimensions of a signal.
-func (s *signalMetrics) of(t semconv.GenAISignalTypeAttr, source, model string) metric.MeasurementOption {
-	return s.dimensions(
-		semconv.GenAISignalTypeKey.String(s.types.Value(string(t))),
-		semconv.GenAISignalSourceModel(s.sources.Value(bound.String(source, maxName))),
-		genaiconv.RequestModel(s.models.Value(model)))
-}
-
-// dimensions are those that are known. Where there are too many combinations all are
-// [bound.Other] but the first, which is required.
-func (s *signalMetrics) dimensions(attrs ...attribute.KeyValue) metric.MeasurementOption {
-	known := known(nil, attrs...)
-	if !s.combinations.Admits(fmt.Sprint(known)) {
-		for i := range known[1:] {
-			known[i+1].Value = attribute.StringValue(bound.Other)
-		}
-	}
-	return metric.WithAttributes(known...)
+// signalSet are the dimensions of a signal.
+func (m *metrics) signalSet(t semconv.GenAISignalTypeAttr, source, model string) *set {
+	return m.work.sets.of(workSeries{signalWork, [maxWorkKeys]string{string(t), bound.String(source, maxName), model}})
 }

@@ -47,6 +47,7 @@ const (
 	retrievalWork
 	evaluationWork
 	guardrailWork
+	signalWork
 	workKinds
 )
 
@@ -64,6 +65,7 @@ var workKeys = [workKinds][maxWorkKeys]attribute.Key{
 		otelsemconv.ErrorTypeKey,
 	},
 	evaluationWork: {genaiconv.EvaluationNameKey, genaiconv.EvaluationScoreLabelKey, genaiconv.RequestModelKey},
+	signalWork:     {semconv.GenAISignalTypeKey, semconv.GenAISignalSourceModelKey, genaiconv.RequestModelKey},
 	guardrailWork:  {semconv.GenAIGuardrailOutcomeKey, semconv.GenAIGuardrailRuleIDKey, semconv.GenAIGuardrailLabelKey},
 }
 
