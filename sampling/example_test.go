@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -97,4 +98,122 @@ func ExamplePolicy_json() {
 	// Output:
 	// <nil>
 	// sampling: policy.any.2.baseline: ratio is 5 and must be from 0 to 1
+}
+
+// A tail with a printing exporter, and the tracer of its provider.
+func exampleTail(policy sampling.Policy, opts ...sampling.Option) (*sampling.Tail, trace.Tracer) {
+	tail, err := sampling.NewTail(printer{}, policy, opts...)
+	if err != nil {
+		panic(err)
+	}
+	return tail, sdktrace.NewTracerProvider(tail.ProviderOptions()...).Tracer("example")
+}
+
+// A debug header keeps a request that no policy would.
+func ExampleTail_Keep() {
+	tail, tracer := exampleTail(sampling.Errors())
+	for _, header := range []string{"", "1"} {
+		ctx, span := tracer.Start(context.Background(), "GET /items")
+		if header != "" {
+			tail.Keep(ctx, "debug header")
+		}
+		span.End()
+	}
+	_ = tail.Shutdown(context.Background())
+	// Output:
+	// GET /items, kept by debug header
+}
+
+// A gateway whose engine fails and is made good in time: the engine keeps its part, says so
+// in its response, and the gateway follows. The middleware of this module does what stands
+// between the two, see its option WithTailSampler.
+func ExampleTail_Promise() {
+	gateway, ofGateway := exampleTail(sampling.Errors())
+	engine, ofEngine := exampleTail(sampling.Errors())
+
+	ctx, request := ofGateway.Start(context.Background(), "gateway")
+
+	there, served := ofEngine.Start(trace.ContextWithRemoteSpanContext(context.Background(), request.SpanContext()), "engine")
+	_, kernel := ofEngine.Start(there, "kernel")
+	kernel.SetStatus(codes.Error, "out of memory, tried again")
+	kernel.End()
+	answer := engine.Promise(there, false)
+	served.End()
+
+	gateway.CalleeResponded(ctx, answer)
+	request.End()
+
+	_ = engine.Shutdown(context.Background())
+	_ = gateway.Shutdown(context.Background())
+	// Output:
+	// kernel
+	// engine, kept by errors
+	// gateway, kept by callee
+}
+
+// Exemplars of any instrument point at traces that exist.
+func ExampleTail_Kept() {
+	tail, tracer := exampleTail(sampling.Baseline(1))
+	meters := metric.NewMeterProvider(metric.WithExemplarFilter(tail.Kept))
+	ctx, span := tracer.Start(context.Background(), "GET /items")
+	latency, err := meters.Meter("example").Float64Histogram("latency")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	latency.Record(ctx, 0.25)
+	fmt.Println(tail.Kept(ctx), tail.Kept(context.Background()))
+	span.End()
+	_ = tail.Shutdown(context.Background())
+	// Output:
+	// true false
+	// GET /items, kept by baseline
+}
+
+// What only code can tell. The function may take its time and even panic.
+func ExampleWithCustom() {
+	tail, tracer := exampleTail(sampling.Any(sampling.Errors(), sampling.Custom("crowded")),
+		sampling.WithCustom("crowded", func(t sampling.Trace) bool { return len(t.Spans) > 2 }))
+	for _, steps := range []int{1, 2} {
+		ctx, root := tracer.Start(context.Background(), fmt.Sprint("work of ", steps))
+		for range steps {
+			_, step := tracer.Start(ctx, "step")
+			step.End()
+		}
+		root.End()
+	}
+	_ = tail.Shutdown(context.Background())
+	// Output:
+	// step
+	// step
+	// work of 2, kept by custom:crowded
+}
+
+// Of ordinary traces the entry and what is slow, with its ancestors; of failed ones all.
+func ExampleKeyPath() {
+	tail, tracer := exampleTail(sampling.Any(
+		sampling.Errors(),
+		sampling.KeyPath(sampling.Baseline(1),
+			sampling.Selector{Kind: trace.SpanKindServer},
+			sampling.Selector{Name: "inference.*", MinDuration: 50 * time.Millisecond}),
+	))
+	start := time.Now()
+	at := func(ms int) trace.SpanEventOption {
+		return trace.WithTimestamp(start.Add(time.Duration(ms) * time.Millisecond))
+	}
+	ctx, root := tracer.Start(context.Background(), "POST /chat", trace.WithSpanKind(trace.SpanKindServer), at(0))
+	_, auth := tracer.Start(ctx, "auth", at(0))
+	auth.End(at(1))
+	inner, route := tracer.Start(ctx, "route", at(1))
+	_, prefill := tracer.Start(inner, "inference.prefill", at(2))
+	prefill.End(at(80))
+	_, post := tracer.Start(inner, "inference.postprocess", at(80))
+	post.End(at(82))
+	route.End(at(83))
+	root.End(at(84))
+	_ = tail.Shutdown(context.Background())
+	// Output:
+	// inference.prefill
+	// route
+	// POST /chat, kept by baseline
 }

@@ -50,9 +50,31 @@ func (m *model) end(sc trace.SpanContext, failed bool) {
 	}
 }
 
+// promise is Tail.Promise: what fails is kept from then on.
+func (m *model) promise(id trace.TraceID, failed bool) bool {
+	l := m.local[id]
+	if l == nil {
+		return m.kept[id]
+	}
+	if failed {
+		m.keep(id)
+	}
+	return l.keep || drawn(id)
+}
+
+// keep is a callee that keeps its part.
+func (m *model) keep(id trace.TraceID) {
+	m.kept[id] = true
+	if l := m.local[id]; l != nil {
+		l.keep = true
+	}
+}
+
+// drawn reports whether the baseline has a trace.
+func drawn(id trace.TraceID) bool { return binary.BigEndian.Uint64(id[8:])%(1<<56) >= 3<<54 }
+
 func (m *model) judge(id trace.TraceID) {
-	r := binary.BigEndian.Uint64(id[8:]) % (1 << 56)
-	if l := m.local[id]; l.keep || r >= 3<<54 {
+	if l := m.local[id]; l.keep || drawn(id) {
 		m.kept[id] = true
 		for _, span := range l.ended {
 			m.exported[span]++
@@ -62,7 +84,8 @@ func (m *model) judge(id trace.TraceID) {
 
 // TestTheSpansOfAKeptTraceAreExportedOnceAndThoseOfADroppedOneNever runs traces of any
 // shape: trees, several local roots, spans that end before or after their parents or
-// start after their trace is over, and spans that never end.
+// start after their trace is over, spans that never end, and what is told to callers
+// and heard from callees in between.
 func TestTheSpansOfAKeptTraceAreExportedOnceAndThoseOfADroppedOneNever(t *testing.T) {
 	runs := 300
 	if testing.Short() {
@@ -79,6 +102,7 @@ func TestTheSpansOfAKeptTraceAreExportedOnceAndThoseOfADroppedOneNever(t *testin
 		var started []context.Context // of any span that was started
 		var open []running
 		failures := random.Float64() / 4
+		said := random.Float64() / 4 // of the failures, by others
 		for range 20 + random.IntN(200) {
 			if len(open) == 0 || random.IntN(5) < 3 {
 				ctx := remote(random.Float64(), false, "")
@@ -97,6 +121,15 @@ func TestTheSpansOfAKeptTraceAreExportedOnceAndThoseOfADroppedOneNever(t *testin
 				started, open = append(started, ctx), append(open, running{ctx, span})
 				m.start(span.SpanContext())
 				continue
+			}
+			if random.IntN(5) == 0 {
+				ctx, failed := started[random.IntN(len(started))], random.Float64() < failures*said
+				id := trace.SpanContextFromContext(ctx).TraceID()
+				require.Equal(t, m.promise(id, failed), s.tail.Promise(ctx, failed).IsSampled(), "seed %d", seed)
+				if random.Float64() < failures*said {
+					m.keep(id)
+					s.tail.CalleeResponded(ctx, answer(ctx, true, "genai=k:1"))
+				}
 			}
 			i := random.IntN(len(open))
 			failed := random.Float64() < failures

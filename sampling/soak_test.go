@@ -27,6 +27,10 @@ var (
 	large = flag.Bool("large", false, "run traces of a million spans")
 )
 
+// What a service may meet in a minute, and in the largest traces:
+//
+//	go test -race -run 'TestMixedLoad|TestMemory' ./sampling -soak 1m -large
+
 // TestMixedLoadLeavesNothingBehind runs everything at once: traces of many shapes, some
 // without end, a custom policy that panics, an exporter that fails and pauses, flushes
 // and collections.
@@ -70,7 +74,7 @@ func TestMixedLoadLeavesNothingBehind(t *testing.T) {
 		wait.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(g), 8))
 			for ctx.Err() == nil {
-				mixedTrace(tracer, random)
+				mixedTrace(tail, tracer, random)
 			}
 		})
 	}
@@ -88,7 +92,7 @@ func TestMixedLoadLeavesNothingBehind(t *testing.T) {
 	assert.Less(t, heap()-before, 4.0, "MiB more than at the start")
 }
 
-func mixedTrace(tracer trace.Tracer, random *rand.Rand) {
+func mixedTrace(tail *sampling.Tail, tracer trace.Tracer, random *rand.Rand) {
 	ctx, root := tracer.Start(remote(random.Float64(), random.IntN(2) == 0, ""), "root")
 	if random.IntN(2) == 0 {
 		ctx, root = tracer.Start(context.Background(), "root")
@@ -108,6 +112,10 @@ func mixedTrace(tracer trace.Tracer, random *rand.Rand) {
 	if random.IntN(500) == 0 {
 		time.Sleep(30 * time.Millisecond)
 	}
+	if random.IntN(3) == 0 {
+		tail.CalleeResponded(ctx, answer(ctx, random.IntN(2) == 0, "genai=k:1,ot=th:0"))
+	}
+	tail.Promise(ctx, random.IntN(100) == 0)
 	if random.IntN(50) != 0 {
 		root.End()
 	}
