@@ -1,0 +1,12 @@
+// Package collectortest checks what sampling.CollectorConfig writes against the real
+// components of the OpenTelemetry Collector, v0.161.0: their loaders of configuration, and
+// Collectors that run in this process and judge the same traces as a Tail.
+//
+// It is a module of its own, outside of the workspace, so that nobody who imports the
+// library gets the Collector's dependencies, and has tests only:
+//
+//	cd sampling/collectortest && GOWORK=off go test ./...
+//
+// The Collector's AWS resolver asks for a version of its SDK that the module proxies
+// no longer have; go.mod asks for the next one.
+package collectortest
