@@ -2,7 +2,6 @@ package genaihttp
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"strconv"
@@ -17,10 +16,8 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/bound"
-	"github.com/genaitrace/otelgenai/internal/deadline"
 	"github.com/genaitrace/otelgenai/middleware/wire"
 	"github.com/genaitrace/otelgenai/propagation"
-	"github.com/genaitrace/otelgenai/semconv"
 )
 
 type handler struct {
@@ -44,6 +41,10 @@ type handler struct {
 // A response of 500 and above, a panic, an error inside a stream and a stream
 // that lacks its end make the span an Error; a client that goes away does not.
 // Panics go on, http.ErrAbortHandler included.
+//
+// The span of a handler that does not return ends 10 seconds after its client left,
+// after 15 to 30 minutes in which nothing of a response that began was written, or
+// after an hour without a response, unless the connection was hijacked.
 //
 // Metrics: genai.time_to_first_token, and http.server.request.duration unless
 // another instrumentation's handler is around this one.
@@ -88,20 +89,13 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 		Path: outer.URL.Path, Request: outer.Header, Dialect: endpoint.Dialect, Decoders: h.config.decoders,
 	}}
 	x.writer = rw
+	e := &ending{handler: h, exchange: x, writer: rw, request: outer, known: known, arrived: arrived, nested: nested}
+	e.watch()
 	defer func() {
 		panicked := recover()
 		handBack(outer, r)
 		x.setRoute(route(r))
-		matched := x.matched()
-		if matched != known && matched != "" {
-			call.Span().SetName(spanName(r, matched))
-			call.SetAttributes(otelsemconv.HTTPRoute(matched))
-		}
-		status, errType := finish(ctx, rw, panicked)
-		rw.tellLate(errType != "")
-		if !nested {
-			h.duration.record(ctx, time.Since(arrived), r, matched, status, errType)
-		}
+		e.finish(panicked)
 		if panicked != nil {
 			panic(panicked)
 		}
@@ -176,55 +170,6 @@ func (h *handler) parent(r *http.Request) (ctx context.Context, options []trace.
 		options = append(options, trace.WithLinks(trace.Link{SpanContext: sc}))
 	}
 	return baggage.ContextWithoutBaggage(ctx), options, false
-}
-
-// errAborted is a response that the handler gave up on.
-var errAborted = errors.New("response aborted")
-
-// finish ends the span with what is known of the response, and returns its status
-// (0 where none was sent) and, where the server failed, the error.type.
-func finish(ctx context.Context, w *writer, panicked any) (status int, errType string) {
-	call := w.call
-	aborted := panicked == http.ErrAbortHandler //nolint:errorlint // net/http compares the same way
-	status = w.status
-	if status == 0 && !w.hijacked && panicked == nil && !w.gone() {
-		w.impliedHeader() // what net/http sends for a handler that wrote nothing
-		status = w.status
-	}
-	if status != 0 {
-		call.SetAttributes(otelsemconv.HTTPResponseStatusCode(status))
-	}
-	switch {
-	case panicked != nil && !aborted:
-		errType = "panic"
-		call.SetTerminal(semconv.GenAIStreamTerminalError)
-	case status >= http.StatusInternalServerError:
-		errType = strconv.Itoa(status)
-		call.SetTerminal(semconv.GenAIStreamTerminalHTTPError)
-	case w.reader() != nil && ctx.Err() != nil:
-		w.reader().Abandon(abandoned(ctx))
-	case w.reader() != nil && aborted:
-		w.reader().End(errAborted)
-	case w.reader() != nil:
-		w.reader().End(nil)
-	case w.gone() && !w.complete():
-		call.SetTerminal(semconv.GenAIStreamTerminalClientCancelled)
-	case aborted:
-		call.SetTerminal(semconv.GenAIStreamTerminalTruncated)
-	}
-	if errType != "" {
-		call.SetErrorType(errType)
-	}
-	call.End()
-	return status, errType
-}
-
-// abandoned says why a context that is done ended a stream.
-func abandoned(ctx context.Context) semconv.GenAIStreamTerminalAttr {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) || deadline.Reached(ctx) {
-		return semconv.GenAIStreamTerminalTimeout
-	}
-	return semconv.GenAIStreamTerminalClientCancelled
 }
 
 // serverAttributes are what samplers may want to see of a request.

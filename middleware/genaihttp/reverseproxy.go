@@ -81,5 +81,7 @@ func (x *exchange) passOn(b *body) {
 	if x == nil || x.writer == nil {
 		return
 	}
+	x.writer.mu.Lock()
+	defer x.writer.mu.Unlock()
 	x.writer.follower = b.follow(x.writer.call)
 }

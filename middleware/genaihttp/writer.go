@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/wire"
@@ -22,8 +23,15 @@ type writer struct {
 	ctx      context.Context //nolint:containedctx // the request's
 	config   *config
 	call     *genaitrace.Call
-	status   int // 0 until the header is out
 	exchange wire.Exchange
+
+	// The handler writes what follows, and only it; mu is for an end that does not
+	// wait for it.
+	mu       sync.Mutex
+	ended    bool
+	activity uint64         // writes and flushes
+	copying  bool           // a write takes its time
+	status   int            // 0 until the header is out
 	stream   *wire.Stream   // nil where the response is not a stream of events
 	follower *wire.Follower // of a stream that a transport of ours reads, in place of stream
 	written  int64          // bytes of the body
@@ -66,9 +74,12 @@ func (w *writer) headerWritten(status int) {
 	if w.status != 0 || w.hijacked {
 		return
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.activity++
 	w.status = status
 	w.exchange.Response = w.Header()
-	if w.call != nil && w.follower == nil && w.exchange.Streamed() {
+	if w.call != nil && !w.ended && w.follower == nil && w.exchange.Streamed() {
 		w.stream = wire.NewHeldStream(w.call, w.exchange)
 	}
 }
@@ -77,7 +88,9 @@ func (w *writer) Write(p []byte) (int, error) {
 	w.impliedHeader()
 	gone := w.gone()
 	n, err := w.ResponseWriter.Write(p)
-	w.written += int64(n)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrote(int64(n))
 	if w.reader() != nil && !gone { // net/http takes what nobody gets any more
 		if w.stream != nil {
 			w.stream.Push(p[:n])
@@ -90,11 +103,17 @@ func (w *writer) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// wrote counts what was written. w is locked.
+func (w *writer) wrote(n int64) {
+	w.written += n
+	w.activity++
+}
+
 // serverBuffer is what net/http holds back of a response until it is flushed, in
 // bytes, for HTTP/1 and HTTP/2 alike.
 const serverBuffer = 4 << 10
 
-// sent notes that what was written has left.
+// sent notes that what was written has left. w is locked.
 func (w *writer) sent() {
 	w.unsent = 0
 	if r := w.reader(); r != nil {
@@ -125,7 +144,9 @@ func (w *writer) WriteString(s string) (int, error) {
 		return w.Write([]byte(s))
 	}
 	n, err := io.WriteString(w.ResponseWriter, s)
-	w.written += int64(n)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wrote(int64(n))
 	return n, err
 }
 
@@ -170,7 +191,9 @@ func (f flusher) FlushError() error {
 	f.w.impliedHeader()
 	gone := f.w.gone()
 	err := http.NewResponseController(f.w.ResponseWriter).Flush()
-	if !gone && err == nil {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	if f.w.activity++; !gone && err == nil {
 		f.w.sent()
 	}
 	return err
@@ -181,6 +204,8 @@ type hijacker struct{ w *writer }
 func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buf, err := h.w.ResponseWriter.(http.Hijacker).Hijack()
 	if err == nil {
+		h.w.mu.Lock()
+		defer h.w.mu.Unlock()
 		h.w.hijacked = true
 	}
 	return conn, buf, err
@@ -192,9 +217,19 @@ func (r readerFrom) ReadFrom(src io.Reader) (int64, error) {
 	if r.w.impliedHeader(); r.w.reader() != nil {
 		return io.Copy(struct{ io.Writer }{r.w}, src)
 	}
+	r.w.setCopying(true)
+	defer r.w.setCopying(false)
 	n, err := r.w.ResponseWriter.(io.ReaderFrom).ReadFrom(src)
-	r.w.written += n
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	r.w.wrote(n)
 	return n, err
+}
+
+func (w *writer) setCopying(copying bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.copying = copying
 }
 
 // wrap returns w with the optional interfaces of the server's writer.
