@@ -29,8 +29,14 @@
 // the decision while any span of the trace is open. A part of a trace that starts
 // after that is judged as a trace of its own, unless the earlier part was kept.
 //
-// What this process cannot see cannot keep a trace: a callee decides before its
-// caller is done. See [Head] for what callees are told.
+// # Several processes
+//
+// Each process decides for itself. It tells its callees when the request began, from
+// which their [Slow] counts, and that a trace is certain to be kept, once it is (see
+// [Head] and [Tail.Sampler]). Callees tell what they keep in their answers, and the
+// caller follows, where middleware calls [Tail.Promise] and [Tail.CalleeResponded]: that
+// of this module does by its option WithTailSampler. What happens in a caller after its
+// callee has answered cannot keep the callee's part.
 //
 // # Counts stay true
 //
