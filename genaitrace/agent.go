@@ -94,7 +94,7 @@ type AgentRun struct {
 // Metrics: gen_ai.invoke_agent.duration, .inference_calls and .tool_calls, or of a
 // remote one gen_ai.client.operation.duration.
 func (t *Tracer) StartAgent(ctx context.Context, agent Agent) (context.Context, AgentRun) {
-	return t.startAgent(ctx, &agentOperation, agent)
+	return t.startAgent(ctx, &agentOperation, agentName, agent)
 }
 
 // StartWorkflow starts a run of a workflow in this process ("invoke_workflow
@@ -104,7 +104,7 @@ func (t *Tracer) StartAgent(ctx context.Context, agent Agent) (context.Context, 
 //
 // Metric: gen_ai.invoke_agent.duration.
 func (t *Tracer) StartWorkflow(ctx context.Context, name string) (context.Context, AgentRun) {
-	return t.startAgent(ctx, &workflowOperation, Agent{Name: name})
+	return t.startAgent(ctx, &workflowOperation, workflowName, Agent{Name: name})
 }
 
 // StartCreateAgent starts the creation of an agent at a service ("create_agent
@@ -113,10 +113,10 @@ func (t *Tracer) StartWorkflow(ctx context.Context, name string) (context.Contex
 // Metric: gen_ai.client.operation.duration.
 func (t *Tracer) StartCreateAgent(ctx context.Context, agent Agent) (context.Context, AgentRun) {
 	agent.Remote = true
-	return t.startAgent(ctx, &createOperation, agent)
+	return t.startAgent(ctx, &createOperation, createName, agent)
 }
 
-func (t *Tracer) startAgent(ctx context.Context, kind *operationKind, agent Agent) (context.Context, AgentRun) {
+func (t *Tracer) startAgent(ctx context.Context, kind *operationKind, names nameKind, agent Agent) (context.Context, AgentRun) {
 	if t == nil || t.metrics == nil {
 		return ctx, AgentRun{}
 	}
@@ -126,12 +126,14 @@ func (t *Tracer) startAgent(ctx context.Context, kind *operationKind, agent Agen
 		spanKind = trace.SpanKindClient
 	}
 	inner := !agent.Remote || isInner(ctx)
-	ctx, span := t.startSpan(ctx, t.suffixed(kind.name, agentSuffix, agent.Name), spanKind, agent.appendTo(kind.attributes(ctx, 12)))
+	ctx, span := t.startSpan(ctx, t.suffixed(names, kind.name, agent.Name), spanKind, agent.appendTo(kind.attributes(ctx, 12)))
 	if !span.IsRecording() && !t.metrics.agentEnabled(ctx, agent.Remote) {
 		return ctx, AgentRun{}
 	}
-	end := &agentEnd{name: agent.Name, remote: agent.Remote, request: agent.Request, inner: inner}
-	run := AgentRun{t.newOperation(ctx, span, kind, end), end}
+	operation, end := newWork(t, ctx, span, kind, agentEnd{
+		name: agent.Name, remote: agent.Remote, request: agent.Request, inner: inner,
+	})
+	run := AgentRun{operation, end}
 	if kind == &createOperation {
 		return ctx, run
 	}
@@ -189,9 +191,9 @@ func (t *Tracer) StartPlan(ctx context.Context, agent string) (context.Context, 
 	if agent != "" {
 		attrs = append(attrs, genaiconv.AgentName(agent))
 	}
-	ctx, span := t.startSpan(ctx, t.suffixed(planOperation.name, agentSuffix, agent), trace.SpanKindInternal, attrs)
+	ctx, span := t.startSpan(ctx, t.suffixed(planName, planOperation.name, agent), trace.SpanKindInternal, attrs)
 	if !span.IsRecording() {
 		return ctx, nil
 	}
-	return ctx, t.newOperation(ctx, span, &planOperation, nil)
+	return ctx, t.newOperation(ctx, span, &planOperation)
 }

@@ -25,7 +25,11 @@
 // [Tracer.StartCall] is for whoever calls a model, [Tracer.StartGateway] for the
 // entry of a service that does; what that does before its call is an [Operation]:
 // [Tracer.StartAuth], [Tracer.StartRateLimit], [Tracer.StartTemplate],
-// [Tracer.StartCache], [Tracer.StartRoute]. Every handle ends once, the first end
+// [Tracer.StartCache], [Tracer.StartRoute]. So are searches, tools and agents:
+// [Tracer.StartRetrieval], [Tracer.StartRerank], [Tracer.StartTool], [Tracer.StartAgent],
+// [Tracer.StartWorkflow], [Tracer.StartPlan], [Tracer.StartMemory],
+// [Tracer.StartGuardrail], [Tracer.StartEvaluation]. A [Group] runs such work on
+// goroutines and keeps it in the trace. Every handle ends once, the first end
 // wins, and all methods of a nil handle do nothing: that is what Start returns
 // where neither span nor metric records.
 //
@@ -91,16 +95,21 @@
 //	                                     genai.time_to_first_token, genai.active_calls
 //	in a gateway                         genai.time_to_first_token
 //	where requests are served            genai.active_requests
+//	where tools and agents run           gen_ai.execute_tool.duration, gen_ai.retrieval.duration
+//	                                     gen_ai.invoke_agent.duration, .inference_calls, .tool_calls
+//	                                     gen_ai.client.operation.duration of what runs elsewhere
+//	                                     genai.guardrail.decisions, genai.evaluations
 //
 // The token rate is (tokens − 1) / (last token − first token), of all answers together.
 // [WithMetricDimensions] adds dimensions.
 //
 // # What it never does
 //
-// It sets no global, starts no goroutine, logs nothing and reads no prompt and
-// no output: no content and no message of an error reaches a span. Strings from
-// the wire are cut and made valid UTF-8, and values that a caller can choose
-// become a metric dimension only until there are 100 of them. Wrong input
-// (negative counts, times before their start) is dropped, counted in
-// genai.telemetry.faults and reported once a kind through [otel.Handle].
+// It sets no global, starts no goroutine but for the tasks of a [Group], logs
+// nothing and reads no prompt and no output: no content and no message of an error
+// reaches a span, and a stack only by [WithStackTraces]. Strings from the wire are
+// cut and made valid UTF-8, and values that a caller can choose become a metric
+// dimension only until there are 100 of them. Wrong input (negative counts, times
+// before their start) is dropped, counted in genai.telemetry.faults and reported
+// once a kind through [otel.Handle].
 package genaitrace

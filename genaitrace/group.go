@@ -166,15 +166,12 @@ func (g *Group) start(name string) (context.Context, *Operation) {
 	if t == nil || t.tracer == nil {
 		return g.ctx, nil
 	}
-	name = bound.String(name, maxName)
-	if name == "" || !t.names[taskSuffix].Admits(name) {
-		name = taskOperation.name
-	}
+	name = t.chosen(taskName, bound.String(name, maxName), taskOperation.name)
 	ctx, span := t.startSpan(g.ctx, name, trace.SpanKindInternal, slices.Clone(FactsFromContext(g.ctx)))
 	if !span.IsRecording() {
 		return ctx, nil
 	}
-	return ctx, t.newOperation(ctx, span, &taskOperation, nil)
+	return ctx, t.newOperation(ctx, span, &taskOperation)
 }
 
 // checkParent marks a task whose span ends after the one above it, which nobody will

@@ -33,6 +33,8 @@ type handwritten struct {
 	internal, client, entry trace.SpanStartOption
 	roles                   map[semconv.GenAISpanRoleAttr]trace.SpanStartOption
 	transition              trace.EventOption
+
+	work handwrittenWork
 }
 
 func newHandwritten(tp trace.TracerProvider, mp metric.MeterProvider) *handwritten {
@@ -80,6 +82,8 @@ func newHandwritten(tp trace.TracerProvider, mp metric.MeterProvider) *handwritt
 		entry:      trace.WithSpanKind(trace.SpanKindServer),
 		roles:      map[semconv.GenAISpanRoleAttr]trace.SpanStartOption{},
 		transition: trace.WithAttributes(semconv.GenAIPhase("prefill->decode")),
+
+		work: newHandwrittenWork(m),
 	}
 	for _, r := range []semconv.GenAISpanRoleAttr{
 		semconv.GenAISpanRoleQueue, semconv.GenAISpanRoleTokenize, semconv.GenAISpanRolePrefill,

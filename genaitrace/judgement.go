@@ -51,8 +51,8 @@ func (t *Tracer) StartEvaluation(ctx context.Context, req EvaluationRequest) (co
 	if !span.IsRecording() && !t.metrics.work.evaluations.Enabled(ctx) {
 		return ctx, Evaluation{}
 	}
-	end := &evaluationEnd{request: req}
-	return ctx, Evaluation{t.newOperation(ctx, span, &evaluationOperation, end), end}
+	operation, end := newWork(t, ctx, span, &evaluationOperation, evaluationEnd{request: req})
+	return ctx, Evaluation{operation, end}
 }
 
 var errEvaluation = errors.New("evaluation: score that is no finite number dropped")
@@ -144,8 +144,8 @@ func (t *Tracer) StartGuardrail(ctx context.Context, check GuardrailCheck) (cont
 	if !span.IsRecording() && !t.metrics.work.guardrailVerdicts.Enabled(ctx) {
 		return ctx, Guardrail{}
 	}
-	end := &guardrailEnd{rule: check.RuleID}
-	return ctx, Guardrail{t.newOperation(ctx, span, &guardrailOperation, end), end}
+	operation, end := newWork(t, ctx, span, &guardrailOperation, guardrailEnd{rule: check.RuleID})
+	return ctx, Guardrail{operation, end}
 }
 
 // SetVerdict notes what the check decided, and the category that it found, where it has

@@ -71,10 +71,7 @@ func (t *Tracer) StartMemory(ctx context.Context, access MemoryAccess) (context.
 		return ctx, Memory{}
 	}
 	access.clean()
-	name, kind := string(access.Operation), trace.SpanKindInternal
-	if !t.names[memorySuffix].Admits(name) {
-		name = memoryOperation.name
-	}
+	name, kind := t.chosen(memoryName, string(access.Operation), memoryOperation.name), trace.SpanKindInternal
 	if access.Remote {
 		kind = trace.SpanKindClient
 	}
@@ -83,14 +80,14 @@ func (t *Tracer) StartMemory(ctx context.Context, access MemoryAccess) (context.
 	if !span.IsRecording() && !measured {
 		return ctx, Memory{}
 	}
-	var last ending
-	if measured {
-		last = &memoryEnd{Request{
-			Operation: access.Operation, Provider: access.Provider,
-			ServerAddress: access.ServerAddress, ServerPort: access.ServerPort,
-		}}
+	if !measured {
+		return ctx, Memory{t.newOperation(ctx, span, &memoryOperation)}
 	}
-	return ctx, Memory{t.newOperation(ctx, span, &memoryOperation, last)}
+	operation, _ := newWork(t, ctx, span, &memoryOperation, memoryEnd{Request{
+		Operation: access.Operation, Provider: access.Provider,
+		ServerAddress: access.ServerAddress, ServerPort: access.ServerPort,
+	}})
+	return ctx, Memory{operation}
 }
 
 // memoryEnd is what an operation on a remote memory adds to its end.

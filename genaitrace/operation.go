@@ -72,11 +72,25 @@ func (t *Tracer) startOperation(ctx context.Context, kind *operationKind) (conte
 	if !span.IsRecording() {
 		return ctx, nil
 	}
-	return ctx, t.newOperation(ctx, span, kind, nil)
+	return ctx, t.newOperation(ctx, span, kind)
 }
 
-func (t *Tracer) newOperation(ctx context.Context, span trace.Span, kind *operationKind, last ending) *Operation {
-	return &Operation{t: t, ctx: ctx, span: span, kind: kind, last: last, base: time.Now()}
+func (t *Tracer) newOperation(ctx context.Context, span trace.Span, kind *operationKind) *Operation {
+	return &Operation{t: t, ctx: ctx, span: span, kind: kind, base: time.Now()}
+}
+
+// newWork is newOperation for a kind that adds something to its end, in one piece of
+// memory.
+func newWork[E any, P interface {
+	*E
+	ending
+}](t *Tracer, ctx context.Context, span trace.Span, kind *operationKind, end E) (*Operation, P) { //nolint:revive // the Tracer stands where a receiver would
+	work := &struct {
+		operation Operation
+		end       E
+	}{end: end}
+	work.operation = Operation{t: t, ctx: ctx, span: span, kind: kind, last: P(&work.end), base: time.Now()}
+	return &work.operation, &work.end
 }
 
 // attributes begins what an operation starts with, with room for some more:

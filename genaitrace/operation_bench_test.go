@@ -102,6 +102,12 @@ var benchOperations = []benchOperation{
 		request: benchRequest(),
 	},
 	{
+		name:   "agent", // a turn with a plan, a search, a check and two tools
+		ours:   benchAgent,
+		byHand: (*handwritten).agentTurn,
+		start:  startAgent,
+	},
+	{
 		name:    "engine", // a prompt computed in four pieces, and what the engine knows
 		ours:    benchEngine,
 		byHand:  (*handwritten).engine,
@@ -336,6 +342,7 @@ func TestMetricsOfARequestAllocateNothingTheSecondTime(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			one := allocs(o, sdkmetric.NewView(sdkmetric.Instrument{Name: "*.duration"}, sdkmetric.Stream{}),
 				sdkmetric.NewView(sdkmetric.Instrument{Name: semconv.GenAITimeToFirstTokenName}, sdkmetric.Stream{}),
+				sdkmetric.NewView(sdkmetric.Instrument{Name: semconv.GenAIGuardrailDecisionsName}, sdkmetric.Stream{}), // all that a check has
 				sdkmetric.NewView(sdkmetric.Instrument{Name: "*"}, sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}}))
 			assert.Equal(t, one, allocs(o))
 		})

@@ -120,14 +120,14 @@ func (t *Tracer) StartRetrieval(ctx context.Context, req RetrievalRequest) (cont
 		t.metrics.fault(ctx, semconv.GenAIFaultParse, errQueryHash)
 	}
 	attrs := req.appendTo(retrievalOperation.attributes(ctx, 10))
-	ctx, span := t.startSpan(ctx, t.suffixed(retrievalOperation.name, dataSourceSuffix, req.DataSource), trace.SpanKindInternal, attrs)
+	ctx, span := t.startSpan(ctx, t.suffixed(retrievalName, retrievalOperation.name, req.DataSource), trace.SpanKindInternal, attrs)
 	if !span.IsRecording() && !t.metrics.work.retrieval.Enabled(ctx) {
 		return ctx, Retrieval{}
 	}
-	end := &retrievalEnd{series: workSeries{retrievalWork, [maxWorkKeys]string{
+	operation, end := newWork(t, ctx, span, &retrievalOperation, retrievalEnd{series: workSeries{retrievalWork, [maxWorkKeys]string{
 		string(genaiconv.OperationNameRetrieval), string(req.Provider), req.EmbeddingModel, req.DataSource,
-	}}}
-	return ctx, Retrieval{t.newOperation(ctx, span, &retrievalOperation, end), end}
+	}}})
+	return ctx, Retrieval{operation, end}
 }
 
 // retrievalEnd is what a search adds to its end.
@@ -260,7 +260,7 @@ func (t *Tracer) StartRerank(ctx context.Context, model string) (context.Context
 	if !span.IsRecording() {
 		return ctx, Rerank{}
 	}
-	return ctx, Rerank{t.newOperation(ctx, span, &rerankOperation, nil)}
+	return ctx, Rerank{t.newOperation(ctx, span, &rerankOperation)}
 }
 
 // SetHits notes how many documents are left; a negative number is dropped and counted.

@@ -55,7 +55,7 @@ func (t *Tracer) StartTool(ctx context.Context, call ToolCall) (context.Context,
 	run.countTool()
 
 	attrs := append(toolOperation.attributes(ctx, 6), genaiconv.OperationName(genaiconv.OperationNameExecuteTool))
-	name := t.suffixed(toolOperation.name, toolSuffix, call.Name)
+	name := t.suffixed(toolName, toolOperation.name, call.Name)
 	if call.Name == "" {
 		call.Name = bound.Other
 	}
@@ -73,8 +73,10 @@ func (t *Tracer) StartTool(ctx context.Context, call ToolCall) (context.Context,
 	if !span.IsRecording() && !t.metrics.work.tool.Enabled(ctx) {
 		return ctx, Tool{}
 	}
-	end := &toolEnd{series: workSeries{toolWork, [maxWorkKeys]string{call.Name, call.Type, run.agentName()}}}
-	return ctx, Tool{t.newOperation(ctx, span, &toolOperation, end), end}
+	operation, end := newWork(t, ctx, span, &toolOperation, toolEnd{
+		series: workSeries{toolWork, [maxWorkKeys]string{call.Name, call.Type, run.agentName()}},
+	})
+	return ctx, Tool{operation, end}
 }
 
 // SetStatus says how the call ended where its error does not: error where the tool

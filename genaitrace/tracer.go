@@ -34,8 +34,8 @@ const maxQueueTime = 24 * time.Hour
 type Tracer struct {
 	tracer  trace.Tracer
 	metrics *metrics
-	models  bound.Set               // models that may appear in span names
-	names   *[suffixKinds]bound.Set // and tools, agents and the like
+	models  bound.Set             // models that may appear in span names
+	names   *[nameKinds]nameCache // of operations, with those of tools, agents and the like
 	words   semconv.Vocabulary
 	content *contentPolicy
 	logs    logs
@@ -117,7 +117,7 @@ func New(opts ...Option) *Tracer {
 	}
 	return &Tracer{
 		models:  bound.Set{Limit: maxDistinct},
-		names:   newSuffixes(),
+		names:   new([nameKinds]nameCache),
 		tracer:  c.tracerProvider.Tracer(ScopeName, trace.WithInstrumentationVersion(Version)),
 		metrics: newMetrics(c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(Version)), c.vocabulary, c.dimensions),
 		words:   c.vocabulary,
@@ -196,35 +196,6 @@ func (t *Tracer) spanName(operation, model string) string {
 		return operation
 	}
 	return operation + " " + model
-}
-
-// A suffixKind is whose name a span's name ends with.
-type suffixKind uint8
-
-const (
-	dataSourceSuffix suffixKind = iota
-	toolSuffix
-	agentSuffix
-	memorySuffix // the name is the operation, which callers choose
-	taskSuffix   // the same, of the task
-	suffixKinds
-)
-
-func newSuffixes() *[suffixKinds]bound.Set {
-	sets := new([suffixKinds]bound.Set)
-	for i := range sets {
-		sets[i].Limit = maxDistinct
-	}
-	return sets
-}
-
-// suffixed is "{operation} {name}", or the operation alone where the name is unknown,
-// and once this process has had too many of them.
-func (t *Tracer) suffixed(operation string, kind suffixKind, name string) string {
-	if name == "" || !t.names[kind].Admits(name) {
-		return operation
-	}
-	return operation + " " + name
 }
 
 // isInner reports whether an outer span of the same trace already carries the
