@@ -219,3 +219,8 @@ func counter(name, unit string, values ...float64) *capture.Metric {
 func counterWith(name string, attributes ...attribute.KeyValue) *capture.Metric {
 	return &capture.Metric{Name: name, Kind: capture.KindCounter, Points: []capture.Point{{Attributes: attributes}}}
 }
+
+// underWay is an updowncounter with one point.
+func underWay(temporality capture.Temporality, n float64, attributes ...attribute.KeyValue) *capture.Metric {
+	return &capture.Metric{Name: "work", Kind: capture.KindUpDownCounter, Temporality: temporality, Points: []capture.Point{{Attributes: attributes, Value: n}}}
+}

@@ -34,6 +34,7 @@ type program struct {
 	accept   []acceptRule
 	words    wordRules
 
+	asked         roleSet  // those that have events that somebody asked for
 	unexercised   Severity // how grave it is that a rule was never tested
 	known         knownKeys
 	measured      []*measuredRule

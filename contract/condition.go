@@ -24,6 +24,7 @@ type condition struct {
 	scopes, services globs
 	parent, within   roleSet
 	contains         roleSet
+	orphan           *bool
 	any, all         []*condition
 	not              *condition
 }
@@ -65,7 +66,8 @@ func (c *condition) holds(v *view, i int) bool {
 		c.scopes != nil && (s.Scope == nil || !c.scopes.match(s.Scope.Name)),
 		c.services != nil && !c.services.match(s.Resource.Service()),
 		c.within != 0 && v.above[i]&c.within == 0,
-		c.contains != 0 && v.below[i]&c.contains == 0:
+		c.contains != 0 && v.below[i]&c.contains == 0,
+		c.orphan != nil && *c.orphan != v.orphan[i]:
 		return false
 	}
 	if c.parent != 0 {
@@ -188,9 +190,7 @@ func (p *compiler) condition(c *spec.Condition, inMatch bool) *condition {
 	if c.Operation != nil {
 		out.facts = append(out.facts, p.factTest(c.Position, "gen_ai.operation.name", texts(c.Operation)))
 	}
-	for _, key := range sorted(c.Attr) {
-		out.facts = append(out.facts, p.factTest(c.Position, key, c.Attr[key]))
-	}
+	out.facts = append(out.facts, p.factTests(c.Position, c.Attr)...)
 	for _, key := range c.Has {
 		out.has = append(out.has, p.key(c.Position, key))
 	}
@@ -209,6 +209,9 @@ func (p *compiler) condition(c *spec.Condition, inMatch bool) *condition {
 			*part.into = p.roleSet(c.Position, part.roles)
 		}
 	}
+	if out.orphan = c.Orphan; c.Orphan != nil && inMatch {
+		p.failf(c.Position, "orphan cannot stand in match, because the tree is not known yet: say it in the condition of a rule")
+	}
 	for i := range c.Any {
 		out.any = append(out.any, p.condition(&c.Any[i], inMatch))
 	}
@@ -220,6 +223,14 @@ func (p *compiler) condition(c *spec.Condition, inMatch bool) *condition {
 
 func (p *compiler) factTest(at spec.Position, key string, values spec.Values) factTest {
 	return factTest{p.key(at, key), p.valueTests(key, values)}
+}
+
+func (p *compiler) factTests(at spec.Position, values map[string]spec.Values) []factTest {
+	var tests []factTest
+	for _, key := range sorted(values) {
+		tests = append(tests, p.factTest(at, key, values[key]))
+	}
+	return tests
 }
 
 func texts(words []string) spec.Values {

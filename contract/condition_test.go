@@ -80,6 +80,7 @@ func TestAConditionLooksAround(t *testing.T) {
 	got := traces(
 		span("gateway", 0, 100, span("call", 1, 90, span("engine", 2, 80, span("decode", 3, 70)))),
 		span("gateway", 0, 100, span("other", 1, 90)),
+		span("remote", 0, 100, orphaned(capture.OriginRemote), span("gateway", 1, 90)),
 	)
 	for _, tt := range []struct {
 		on, when string
@@ -91,9 +92,12 @@ func TestAConditionLooksAround(t *testing.T) {
 		{"engine", "{within: gateway}", 1},
 		{"engine", "{within: engine}", 0},
 		{"gateway", "{contains: decode}", 1},
-		{"gateway", "{contains: gateway}", 2}, // at or below
+		{"gateway", "{contains: gateway}", 3}, // at or below
 		{"decode", "{contains: engine}", 0},
-		{"gateway", "{not: {contains: [decode, engine]}}", 1},
+		{"gateway", "{not: {contains: [decode, engine]}}", 2},
+		{"gateway", "{orphan: true}", 1},
+		{"gateway", "{not: {orphan: true}}", 2},
+		{"gateway", "{orphan: false}", 2},
 		{"gateway", "{parent: call}", 0},
 	} {
 		t.Run(tt.on+" "+tt.when, func(t *testing.T) {

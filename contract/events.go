@@ -22,6 +22,7 @@ type eventRules struct {
 	lasting   *rule
 	max       int
 	limit     *rule
+	asked     []askedEvent
 
 	attributes map[string][]attributeRule
 }
@@ -30,6 +31,12 @@ type requiredEvent struct {
 	*rule
 	name string
 	when *condition
+}
+
+// askedEvent is an event that is many because somebody asked for them.
+type askedEvent struct {
+	name string
+	id   keyID // of the attribute that says for how many
 }
 
 type onceEvent struct {
@@ -63,6 +70,10 @@ func (p *compiler) events(role string, s *spec.Events) *eventRules {
 	}
 	if s.Max > 0 {
 		e.limit = p.rule("event.limit", role, "", s.Position)
+	}
+	for _, name := range sorted(s.Asked) {
+		e.asked = append(e.asked, askedEvent{name, p.key(s.Position, s.Asked[name])})
+		p.program.asked |= 1 << p.byRole[role]
 	}
 	for _, event := range sorted(s.Attributes) {
 		for _, key := range sorted(s.Attributes[event]) {
@@ -129,10 +140,10 @@ func (k *Checker) checkEvents(r *roleRule, i int) {
 	}
 	if e.limit != nil {
 		k.test(e.limit)
-		if len(events) > e.max {
+		if n := len(events) - k.view.asked(i); n > e.max {
 			k.find(e.limit, i, "", func(f *Finding) {
-				f.Message = fmt.Sprintf("%s has %d events", r.name, len(events))
-				f.Expected, f.Found = fmt.Sprintf("at most %d", e.max), fmt.Sprint(len(events))
+				f.Message = fmt.Sprintf("%s has %d events", r.name, n)
+				f.Expected, f.Found = fmt.Sprintf("at most %d", e.max), fmt.Sprint(n)
 			})
 		}
 	}
@@ -144,6 +155,35 @@ func (k *Checker) checkEvents(r *roleRule, i int) {
 			k.checkAttribute(&rules[a], i, rules[a].on, kv, info)
 		}
 	}
+}
+
+// asked is how many events of a span do not count for limits, because somebody asked
+// for them and the span says so.
+func (v *view) asked(i int) (n int) {
+	of := v.roles[i] & v.program.asked
+	if of == 0 || len(v.spans[i].Events) == 0 {
+		return 0
+	}
+	for r := range v.program.roles {
+		if of&(1<<r) == 0 {
+			continue
+		}
+		for _, a := range v.program.roles[r].events.asked {
+			most, ok := v.number(i, a.id)
+			if !ok || !(most > 0) {
+				continue
+			}
+			there := 0
+			for j := range v.spans[i].Events {
+				if v.spans[i].Events[j].Name == a.name {
+					there++
+				}
+			}
+			n += int(min(float64(there), most))
+		}
+		return n // of one role: two may ask for the same
+	}
+	return n
 }
 
 // checkEventOrder checks the order and the last event, by the times of the events

@@ -67,11 +67,12 @@ func (k *Checker) checkLimits() {
 		if spans++; first < 0 {
 			first = i
 		}
-		events += len(s.Events)
+		counted := len(s.Events) - v.asked(i)
+		events += counted
 		if l.bytes != nil {
 			bytes += size(s)
 		}
-		k.bound(l.eventsPerSpan, i, len(s.Events), l.EventsPerSpan, "%s has %d events", s)
+		k.bound(l.eventsPerSpan, i, counted, l.EventsPerSpan, "%s has %d events", s)
 		k.bound(l.attributes, i, len(s.Attributes), l.AttributesPerSpan, "%s has %d attributes", s)
 		if l.dropped != nil {
 			k.bound(l.dropped, i, droppedBy(s), 0, "%s lost %d attributes, events or links", s)

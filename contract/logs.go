@@ -56,7 +56,8 @@ func (k *Checker) checkLog(l *capture.Log) {
 		k.seenLogs[l.EventName] = true
 	}
 	k.checkOrigin(l.Resource, l.Scope)
-	k.checkAttributes(name, l.Attributes, r.attributes)
+	k.checkAttributes(name, l.Attributes)
+	k.checkRules(name, l.Attributes, r.attributes)
 	if k.contract.program.forbid.value != nil {
 		k.searchValue(-1, name, "the body", l.Body)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -24,22 +25,13 @@ type metricRule struct {
 	attributes []attributeRule
 	series     *rule
 	maxSeries  int
+	spellings  map[string][]factTest
+	settles    *rule
 	measured   *measuredRule
 }
 
 // metricForm are the rules about what a metric is.
 type metricForm struct{ instrument, unit, buckets *rule }
-
-// measuredRule says which spans a metric measures.
-type measuredRule struct {
-	n          int // its place in program.measured
-	count, sum *rule
-	roles      roleSet
-	when       *condition
-	value      *term
-	scale      float64 // what makes the sum of the metric nanoseconds, or 1
-	tolerance  tolerance
-}
 
 // instruments are the words for kinds of metrics.
 var instruments = map[string]capture.MetricKind{
@@ -77,6 +69,18 @@ func (p *compiler) metrics() {
 		if s.Series > 0 {
 			r.series = p.rule("metric.series", name, "", s.Position)
 		}
+		for _, other := range sorted(s.Spellings) {
+			if r.spellings == nil {
+				r.spellings = map[string][]factTest{}
+			}
+			r.spellings[other] = p.factTests(s.Position, s.Spellings[other])
+		}
+		if s.Settles {
+			if r.instrument != capture.KindUpDownCounter {
+				p.failf(s.Position, "settles: %s is a %s, and only an updowncounter counts what is under way", name, r.instrument)
+			}
+			r.settles = p.rule("metric.unsettled", name, "", s.Position)
+		}
 		if s.Of != nil {
 			r.measured = p.measured(name, r.unit, s)
 			p.program.measured = append(p.program.measured, r.measured)
@@ -101,26 +105,6 @@ func (r *metricRule) fromVocabulary(m semconv.Metric) {
 	if r.buckets == nil {
 		r.buckets = m.Buckets
 	}
-}
-
-func (p *compiler) measured(name, unit string, s spec.Metric) *measuredRule {
-	m := &measuredRule{
-		n:     len(p.program.measured),
-		count: p.rule("metric.measurements", name, "", s.Position), roles: p.roleSet(s.Position, s.Of.Role),
-		when: p.condition(s.Of.When, false), scale: 1, tolerance: p.tolerance(s.Position, s.Of.Tolerance),
-	}
-	if s.Of.Value != "" {
-		t := p.term(s.Position, s.Of.Value)
-		m.value, m.sum = &t, p.rule("metric.sum", name, s.Of.Value, s.Position)
-		ns, isTime := timeUnits[unit]
-		if isTime != (t.dim == dimDuration) {
-			p.failf(s.Position, "%s has the unit %q, and %q is %s", name, unit, s.Of.Value, t.dim)
-		}
-		if isTime {
-			m.scale = ns
-		}
-	}
-	return m
 }
 
 // checkMetrics checks all metrics, once everything is known.
@@ -148,26 +132,85 @@ func (k *Checker) checkMetrics() {
 		for _, m := range byName[name] {
 			k.checkOrigin(m.Resource, m.Scope)
 			k.checkForm(r, m)
-			k.checkPoints(r, m)
-		}
-		k.checkSeries(r, byName[name])
-		if r.measured != nil {
-			k.checkMeasured(r, byName[name])
+			for i := range m.Points {
+				k.checkPoint(r.name, &m.Points[i])
+			}
 		}
 	}
 	for _, name := range sorted(program.metrics) {
 		r := program.metrics[name]
-		if r.missing == nil || r.with != 0 && (k.seenRoles&r.with == 0 || r.measured != nil && k.measured[r.measured.n].count == 0) {
-			continue // there was nothing to measure
+		k.checkNamed(r, k.spelled(r, byName))
+	}
+}
+
+// spelled returns the metrics that a rule is about: those of its name, and of its
+// other spellings the points that say the same.
+func (k *Checker) spelled(r *metricRule, byName map[string][]*capture.Metric) []*capture.Metric {
+	metrics := byName[r.name]
+	for _, other := range sorted(r.spellings) {
+		for _, m := range byName[other] {
+			same := *m
+			same.Points = k.pointsWhere(m.Points, r.spellings[other])
+			if len(same.Points) > 0 {
+				metrics = append(metrics[:len(metrics):len(metrics)], &same)
+			}
 		}
+	}
+	return metrics
+}
+
+// pointsWhere returns the points whose attributes pass all tests.
+func (k *Checker) pointsWhere(points []capture.Point, tests []factTest) []capture.Point {
+	if len(tests) == 0 {
+		return points
+	}
+	return slices.DeleteFunc(slices.Clone(points), func(p capture.Point) bool {
+		for _, t := range tests {
+			kv, info := k.view.among(p.Attributes, t.id)
+			if kv == nil || !anyValue(t.values, info, kv.Value) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// checkNamed checks a metric that the contract names, under any of its spellings.
+func (k *Checker) checkNamed(r *metricRule, metrics []*capture.Metric) {
+	if r.missing != nil && k.expects(r) {
 		k.test(r.missing)
-		if byName[name] == nil {
+		if len(metrics) == 0 {
 			k.findAt(r.missing, place{}, "", "", func(f *Finding) {
-				f.Message = fmt.Sprintf("the metric %s was not recorded", name)
-				f.Expected, f.Found = name, "nothing"
+				f.Message = fmt.Sprintf("the metric %s was not recorded", r.name)
+				f.Expected, f.Found = r.name, "nothing"
 			})
 		}
 	}
+	if len(metrics) == 0 {
+		return
+	}
+	for _, m := range metrics {
+		for i := range m.Points {
+			k.checkRules(r.name, m.Points[i].Attributes, r.attributes)
+		}
+	}
+	k.checkSeries(r, metrics)
+	k.checkSettled(r, metrics)
+	if r.measured != nil {
+		k.checkMeasured(r, metrics)
+	}
+}
+
+// expects reports whether there was something that the metric has to measure.
+func (k *Checker) expects(r *metricRule) bool {
+	if r.with == 0 {
+		return true
+	}
+	if r.measured == nil {
+		return k.seenRoles&r.with != 0
+	}
+	of := &k.measured[r.measured.n]
+	return k.seenRoles&r.with != 0 && of.count > 0 && !of.unclear
 }
 
 func (k *Checker) checkForm(r *metricRule, m *capture.Metric) {
@@ -203,24 +246,26 @@ func (k *Checker) checkForm(r *metricRule, m *capture.Metric) {
 	}
 }
 
-// checkPoints checks the attributes of every point, and what its examples repeat of
-// single measurements.
-func (k *Checker) checkPoints(r *metricRule, m *capture.Metric) {
-	for i := range m.Points {
-		k.checkAttributes(r.name, m.Points[i].Attributes, r.attributes)
-		for j := range m.Points[i].Exemplars {
-			k.checkAttributes(r.name, m.Points[i].Exemplars[j].Attributes, nil)
-		}
+// checkPoint checks the attributes of a point, and what its examples repeat of single
+// measurements.
+func (k *Checker) checkPoint(on string, p *capture.Point) {
+	k.checkAttributes(on, p.Attributes)
+	for j := range p.Exemplars {
+		k.checkAttributes(on, p.Exemplars[j].Attributes)
 	}
 }
 
 // checkAttributes checks attributes that stand on no span.
-func (k *Checker) checkAttributes(on string, attributes capture.Attributes, rules []attributeRule) {
+func (k *Checker) checkAttributes(on string, attributes capture.Attributes) {
 	for j := range attributes {
 		info := k.view.cache.get(attributes[j].Key)
 		k.checkWord(-1, on, &attributes[j], info)
 		k.checkForbidden(-1, on, &attributes[j], info, ownAttribute)
 	}
+}
+
+// checkRules checks what the contract says of attributes that stand on no span.
+func (k *Checker) checkRules(on string, attributes capture.Attributes, rules []attributeRule) {
 	for a := range rules {
 		kv, info := k.view.among(attributes, rules[a].id)
 		k.checkAttribute(&rules[a], -1, on, kv, info)
@@ -247,65 +292,56 @@ func (k *Checker) checkSeries(r *metricRule, metrics []*capture.Metric) {
 	}
 }
 
-// measurements adds up what spans say, while traces pass.
-type measurements struct {
-	count int
-	sum   float64
-}
-
-func (k *Checker) measure(i int) {
-	for n, m := range k.contract.program.measured {
-		if k.view.roles[i]&m.roles == 0 || !m.when.holds(&k.view, i) {
-			continue
-		}
-		value := 0.0
-		if m.value != nil {
-			var ok bool
-			if value, ok = m.value.value(&k.view, i); !ok {
-				continue
-			}
-		}
-		k.measured[n].count++
-		k.measured[n].sum += value
+// checkSettled checks that nothing is under way any more. A cumulative point says so
+// by itself, the changes of a series together.
+func (k *Checker) checkSettled(r *metricRule, metrics []*capture.Metric) {
+	if r.settles == nil {
+		return
 	}
-}
-
-// checkMeasured compares a metric with the spans that it measures.
-func (k *Checker) checkMeasured(r *metricRule, metrics []*capture.Metric) {
-	count, sum := 0, 0.0
-	for _, m := range metrics {
-		for i := range m.Points {
-			p := &m.Points[i]
-			if m.Kind == capture.KindHistogram || m.Kind == capture.KindExponential {
-				count += int(p.Count)
-				sum += p.Sum
-			} else {
-				sum += p.Value
-			}
-		}
-	}
-	m, spans := r.measured, k.measured[r.measured.n]
-	if r.instrument == capture.KindHistogram {
-		k.test(m.count)
-		if count != spans.count {
-			k.findAt(m.count, place{}, "", "", func(f *Finding) {
-				f.Message = fmt.Sprintf("%s has %d measurements, and %d spans have something to measure", r.name, count, spans.count)
-				f.Expected, f.Found = fmt.Sprint(spans.count), fmt.Sprint(count)
+	k.test(r.settles)
+	left := func(n float64, attributes capture.Attributes) {
+		if n != 0 { // NaN is none, too
+			k.findAt(r.settles, place{}, "", "", func(f *Finding) {
+				f.Message = fmt.Sprintf("%s is %s in the end, of %s", r.name, amount(n, dimNumber), attributeText(attributes))
+				f.Expected, f.Found = "0", amount(n, dimNumber)
 			})
 		}
 	}
-	if m.value == nil {
-		return
+	type series struct {
+		sum        float64
+		attributes capture.Attributes
 	}
-	k.test(m.sum)
-	got := sum * m.scale
-	// Each measurement may be off by the absolute tolerance, and all together by the
-	// share.
-	each, all := k.tolerance(tolerance{abs: m.tolerance.abs}, m.value.dim, 0, 0), k.tolerance(tolerance{share: m.tolerance.share}, m.value.dim, got, spans.sum)
-	if slack := max(each*float64(spans.count), all); !(abs(got-spans.sum) <= slack) { // so that NaN is off, too
-		k.findAt(m.sum, place{}, "", "", func(f *Finding) {
-			f.Message = fmt.Sprintf("%s adds up to %s, and %s of the spans to %s", r.name, amount(got, m.value.dim), m.value.text, amount(spans.sum, m.value.dim))
-			f.Expected, f.Found = give(amount(spans.sum, m.value.dim), slack, m.value.dim), amount(got, m.value.dim)
-		})
+	var changes []series
+	at := map[attribute.Distinct]int{}
+	for _, m := range metrics {
+		for i := range m.Points {
+			p := &m.Points[i]
+			if m.Temporality != capture.TemporalityDelta {
+				left(p.Value, p.Attributes)
+				continue
+			}
+			set := attribute.NewSet(slices.Clone(p.Attributes)...)
+			n, ok := at[set.Equivalent()]
+			if !ok {
+				n, at[set.Equivalent()] = len(changes), len(changes)
+				changes = append(changes, series{attributes: p.Attributes})
+			}
+			changes[n].sum += p.Value
+		}
 	}
+	for _, c := range changes {
+		left(c.sum, c.attributes)
+	}
+}
+
+// attributeText shows a few attributes.
+func attributeText(attributes capture.Attributes) string {
+	if len(attributes) == 0 {
+		return "no attributes"
+	}
+	var parts []string
+	for _, kv := range attributes[:min(len(attributes), 4)] {
+		parts = append(parts, clip(string(kv.Key), maxKey)+"="+clip(kv.Value.String(), 40))
+	}
+	return strings.Join(parts, ", ")
 }

@@ -40,6 +40,72 @@ func TestAMetricAddsUpToWhatTheSpansSay(t *testing.T) {
 	}
 }
 
+func TestAMetricIsTheQuotientOfWhatTheSpansSay(t *testing.T) {
+	const asked = roleOfJobs + "metrics: {work: {instrument: histogram, unit: %q, required_with: [job], of: {role: job, value: %q, per: %q, tolerance: {pct: 1}}}}"
+	times := []any{number("llm.ttft_ms", 100), number("genai.last_token_ms", 1100), whole("ai.tokens.output", 51), whole("ai.tokens.input", 200)}
+	const tokens, took = "attr(ai.tokens.output) - 1", "attr(genai.last_token_ms) - attr(llm.ttft_ms)"
+	for _, tt := range []struct {
+		name, unit, value, per string
+		got                    *capture.Capture
+		want                   []string
+	}{
+		{"a time per token", "s", took, tokens, with(traces(job(times...), job(times...)), histogram("work", "s", 2, 0.04)), []string{}},
+		{"another time per token", "s", took, tokens, with(traces(job(times...)), histogram("work", "s", 1, 0.03)), []string{"metric.sum"}},
+		{"in milliseconds", "ms", took, tokens, with(traces(job(times...)), histogram("work", "ms", 1, 20)), []string{}},
+		{"tokens a second", "{token}/s", tokens, took, with(traces(job(times...)), histogram("work", "{token}/s", 1, 50)), []string{}},
+		{"tokens a millisecond", "{token}/ms", tokens, took, with(traces(job(times...)), histogram("work", "{token}/ms", 1, 0.05)), []string{}},
+		{"a wrong rate", "{token}/s", tokens, took, with(traces(job(times...)), histogram("work", "{token}/s", 1, 51)), []string{"metric.sum"}},
+		{"a share", "1", "attr(ai.tokens.output)", "attr(ai.tokens.input)", with(traces(job(times...)), histogram("work", "1", 1, 0.255)), []string{}},
+		{"a share of times", "1", "attr(llm.ttft_ms)", "attr(genai.last_token_ms)", with(traces(job(times...)), histogram("work", "1", 1, 0.0909)), []string{}},
+		{"nothing to divide by", "s", took, tokens, traces(job(number("llm.ttft_ms", 100), number("genai.last_token_ms", 100), whole("ai.tokens.output", 1)), job()), []string{}},
+		{"measured all the same", "s", took, tokens, with(traces(job(number("llm.ttft_ms", 100), number("genai.last_token_ms", 100), whole("ai.tokens.output", 1))), histogram("work", "s", 1, 0)), []string{"metric.measurements"}},
+		{"nothing measured", "s", took, tokens, traces(job(times...)), []string{"metric.missing"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			assert.Equal(t, tt.want, rulesOf(parse(t, sprintf(asked, tt.unit, tt.value, tt.per)).Check(tt.got)))
+		})
+	}
+}
+
+// Where nobody can tell what was measured, nothing is said.
+func TestAMetricIsNotComparedWhereThatCannotBeDone(t *testing.T) {
+	c := parse(t, roleOfJobs+"metrics: {work: {instrument: histogram, unit: s, required_with: [job], of: {role: job, unless: {any: [{within: job}, {orphan: true}]}, value: duration}}}")
+	for _, tt := range []struct {
+		name string
+		got  *capture.Capture
+		want []string
+	}{
+		{"at the root", with(traces(job()), histogram("work", "s", 1, 0.2)), []string{"metric.sum"}},
+		{"one inside of another", with(traces(job(job())), histogram("work", "s", 1, 0.1)), []string{}},
+		{"a parent that was not captured", traces(job(orphaned(capture.OriginRemote))), []string{}},
+		{"one further up", traces(span("x", 0, 100, orphaned(capture.OriginRemote), job())), []string{}},
+		{"in one of two traces", with(traces(job(), job(orphaned(capture.OriginRemote))), histogram("work", "s", 1, 0.1)), []string{}},
+	} {
+		assert.Equal(t, tt.want, rulesOf(c.Check(tt.got)), tt.name)
+	}
+}
+
+func TestOnlyThePointsThatARuleIsAboutAreCompared(t *testing.T) {
+	c := parse(t, roleOfJobs+"metrics: {work: {instrument: histogram, unit: s, series: 2, required_with: [job], attributes: {side: required}, "+
+		"spellings: {labour: {kind: [job, task]}, old: {}}, of: {role: job, where: {side: in}, value: duration}}}")
+	in, kind := text("side", "in"), text("kind", "task")
+	for _, tt := range []struct {
+		name string
+		got  *capture.Capture
+		want []string
+	}{
+		{"the right ones", with(traces(job()), histogram("work", "s", 1, 0.1, in), histogram("work", "s", 1, 7, text("side", "out"))), []string{}},
+		{"none of them", with(traces(job()), histogram("work", "s", 1, 0.1, text("side", "out"))), []string{"metric.measurements", "metric.sum"}},
+		{"another spelling", with(traces(job()), histogram("labour", "s", 1, 0.1, in, kind), histogram("labour", "s", 1, 0.1, in, text("kind", "play"))), []string{}},
+		{"spellings beside one another", with(traces(job(), job()), histogram("labour", "s", 1, 0.1, in, kind), histogram("old", "s", 1, 0.1, in)), []string{}},
+		{"a spelling that says something else", with(traces(job()), histogram("labour", "s", 1, 0.1, in)), []string{"metric.missing"}},
+		{"a spelling that lacks something", with(traces(job()), histogram("old", "s", 1, 0.1)), []string{"attribute.missing", "metric.measurements", "metric.sum"}},
+		{"series of all spellings", with(traces(job()), histogram("old", "s", 1, 0.1, in), histogram("work", "s", 0, 0, text("side", "a")), histogram("work", "s", 0, 0, text("side", "b"))), []string{"metric.series"}},
+	} {
+		assert.Equal(t, tt.want, rulesOf(c.Check(tt.got)), tt.name)
+	}
+}
+
 func TestPointsAndRecordsAreHeldToTheirRules(t *testing.T) {
 	c := parse(t, `
 metrics: {work: {instrument: counter, attributes: {tier: {required: true, value: [gold]}, user: forbidden}}}

@@ -67,6 +67,7 @@ var rules = []Rule{
 	{"metric.sum", Error, "a metric adds up to something else than the spans say", "record the same number on the span and in the metric, in the unit of each"},
 	{"metric.unit", Error, "a metric has another unit than it must have", "create it with the instrument of package semconv or genaiconv"},
 	{"metric.unknown", Warn, "a metric in a namespace of the vocabulary is not part of it", "use a namespace of your own, or name the metric in the contract"},
+	{"metric.unsettled", Error, "a count of what is under way is not 0 in the end", "count down on every path for each time it was counted up, with the same attributes"},
 	{"propagation.broken", Error, "a trace does not go on from one process to the next", "inject the context where the request is sent and extract it where it arrives"},
 	{"propagation.missing", Error, "a call was made, and what it calls recorded nothing", "instrument the called service, or mark the hop as optional"},
 	{"request.incomplete", Error, "a request does not show a role that its kind requires", "start the span inside the context of the request"},

@@ -233,6 +233,18 @@ var ruleCases = []ruleCase{
 		want: contract.Finding{On: "job", Expected: "at most 1", Found: "2", Path: "job"},
 	},
 	{
+		rule:     "event.limit",
+		contract: jobWith("events: {max: 1, asked: {a: limit}}") + "limits: {events_per_trace: 2}",
+		good:     traces(job(event("a", 1), event("a", 2), event("a", 3), event("b", 4), whole("limit", 3))), bad: traces(job(event("a", 1), event("a", 2), event("a", 3), whole("limit", 1))),
+		want: contract.Finding{On: "job", Expected: "at most 1", Found: "2", Path: "job"},
+	},
+	{
+		rule:     "event.limit",
+		contract: jobWith("events: {asked: {a: limit}}") + "limits: {events_per_span: 1}",
+		good:     traces(job(event("a", 1), event("a", 2), event("b", 4), whole("limit", 9))), bad: traces(job(event("a", 1), event("a", 2), event("a", 3))),
+		want: contract.Finding{On: "job", Expected: "at most 1", Found: "3", Path: "job"},
+	},
+	{
 		rule:     "event.missing",
 		contract: jobWith("events: {require: {done: {status: unset}, begin: {}}}"),
 		good:     traces(job(event("begin", 1), event("done", 2)), job(failed, event("begin", 1))), bad: traces(job(event("begin", 1))),
@@ -447,6 +459,21 @@ var ruleCases = []ruleCase{
 		contract: roleOfJobs,
 		good:     with(traces(job()), histogram("mine.speed", "ms", 0, 0)), bad: with(traces(job()), histogram("gen_ai.client.speed", "ms", 0, 0)),
 		want: contract.Finding{On: "gen_ai.client.speed", Expected: "a metric of the vocabulary", Found: "gen_ai.client.speed"},
+	},
+	{
+		rule:     "metric.unsettled",
+		contract: roleOfJobs + "metrics: {work: {instrument: updowncounter, settles: true}}",
+		good: with(traces(job()), underWay(capture.TemporalityCumulative, 0, text("a", "x")), underWay(capture.TemporalityCumulative, 0, text("a", "y")),
+			underWay(capture.TemporalityDelta, 2), underWay(capture.TemporalityDelta, -2)),
+		bad:  with(traces(job()), underWay(capture.TemporalityCumulative, 0, text("a", "x")), underWay(capture.TemporalityCumulative, 1, text("a", "y"))),
+		want: contract.Finding{On: "work", Expected: "0", Found: "1"},
+	},
+	{
+		rule:     "metric.unsettled",
+		contract: roleOfJobs + "metrics: {work: {instrument: updowncounter, settles: true}}",
+		good:     with(traces(job()), underWay(capture.TemporalityDelta, 1), underWay(capture.TemporalityDelta, -1)),
+		bad:      with(traces(job()), underWay(capture.TemporalityDelta, 2, text("a", "x")), underWay(capture.TemporalityDelta, -1, text("a", "x"))),
+		want:     contract.Finding{On: "work", Expected: "0", Found: "1"},
 	},
 	{
 		rule:     "propagation.broken",

@@ -16,10 +16,11 @@ const (
 	dimNumber   dimension = iota
 	dimDuration           // in nanoseconds
 	dimInstant            // in nanoseconds from the start of the trace
+	dimRate               // a number a nanosecond; no term is one, but a quotient of two can be
 )
 
 func (d dimension) String() string {
-	return [...]string{"a number", "a duration", "a moment"}[d]
+	return [...]string{"a number", "a duration", "a moment", "a rate"}[d]
 }
 
 // term is a sum of atoms.

@@ -29,6 +29,7 @@ type view struct {
 	roles   []roleSet // of the span
 	above   []roleSet // of the spans above it
 	below   []roleSet // of the span and those below it
+	orphan  []bool    // a span above was not captured
 	any     roleSet   // of all spans
 	order   []int32   // the spans from the roots on, each after its parent
 	base    time.Time // what moments count from: the first start that is known
@@ -80,13 +81,15 @@ func (v *view) load(t *capture.Trace) {
 // before its parent where clocks are off.
 func (v *view) loadTree() {
 	t := v.trace
-	v.order = resize(v.order, 0)
-	for root := range v.spans {
+	v.order, v.orphan = resize(v.order, 0), resize(v.orphan, len(v.spans))
+	for root, s := range v.spans {
 		if t.ParentIndex(root) >= 0 {
 			continue
 		}
+		orphan := s.ParentID.IsValid()
 		for i := root; i >= 0; i = v.next(i, root) {
 			v.order = append(v.order, int32(i))
+			v.orphan[i] = orphan
 			if p := t.ParentIndex(i); p >= 0 {
 				v.above[i] = v.above[p] | v.roles[p]
 			}

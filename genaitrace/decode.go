@@ -208,6 +208,9 @@ func (d *Decode) describe(attrs []attribute.KeyValue, stats *clockStats) []attri
 			trace.WithAttributes(semconv.LLMTTFTMs(ms(stats.first))))
 	}
 	attrs = append(attrs, semconv.GenAITokenCount(stats.ticks))
+	if limit := d.inf.t.tokenEvents; limit > 0 {
+		attrs = append(attrs, semconv.GenAITokenEventLimit(limit))
+	}
 	if stats.ticks > 1 {
 		attrs = append(attrs, semconv.GenAITokenTimeline(stats.settle()))
 	}

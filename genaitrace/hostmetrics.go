@@ -57,34 +57,28 @@ func (inf *Inference) learnEngine(e Engine) {
 	}
 }
 
-// inputTokens is the length of the prompt.
-func (inf *Inference) inputTokens() count {
-	if inf.usage.input.known {
-		return inf.usage.input
+// known is what is known of the tokens, on the span as in the metrics: what the usage
+// says, or else prefill and the token clock.
+func (inf *Inference) known() usage {
+	u, prompt := inf.usage, inf.measures.prompt
+	if !u.input.known {
+		u.input = count{prompt.tokens, prompt.tokens > 0}
 	}
-	n := inf.measures.prompt.tokens
-	return count{n, n > 0}
+	if !u.output.known {
+		u.output = count{inf.tokens.count, inf.tokens.count > 0}
+	}
+	if !u.cached.known && prompt.cached.n <= u.input.n {
+		u.cached = prompt.cached
+	}
+	return u
 }
 
-// outputTokens is how many tokens were generated.
-func (inf *Inference) outputTokens() count {
-	if inf.usage.output.known {
-		return inf.usage.output
-	}
-	return count{inf.tokens.count, inf.tokens.count > 0}
-}
-
-// hitRatio is the share of the prompt that the KV cache held, as its prefill says, or
-// else the usage.
-func (inf *Inference) hitRatio() (ratio float64, ok bool) {
-	input, cached := inf.measures.prompt.tokens, inf.measures.prompt.cached
-	if input == 0 || !cached.known {
-		input, cached = inf.inputTokens().n, inf.usage.cached
-	}
-	if input == 0 || !cached.known || cached.n > input {
+// hitRatio is the share of the prompt that the KV cache held.
+func (have *usage) hitRatio() (ratio float64, ok bool) {
+	if have.input.n == 0 || !have.cached.known || have.cached.n > have.input.n {
 		return 0, false
 	}
-	return float64(cached.n) / float64(input), true
+	return float64(have.cached.n) / float64(have.input.n), true
 }
 
 // record writes the metrics of a host. Counts of tokens are recorded of failed
@@ -107,13 +101,14 @@ func (inf *Inference) record(how outcome, errType string, duration int64) {
 			h.Record(ctx, seconds(ns), with.house.record...)
 		}
 	})
-	if input := inf.inputTokens(); input.known {
-		m.tokens.Add(ctx, int64(input.n), with.input.add...)
+	tokens := inf.known()
+	if tokens.input.known {
+		m.tokens.Add(ctx, int64(tokens.input.n), with.input.add...)
 	}
-	if output := inf.outputTokens(); output.known {
-		m.tokens.Add(ctx, int64(output.n), with.output.add...)
+	if tokens.output.known {
+		m.tokens.Add(ctx, int64(tokens.output.n), with.output.add...)
 	}
-	if ratio, ok := inf.hitRatio(); ok {
+	if ratio, ok := tokens.hitRatio(); ok {
 		m.hitRatio.Record(ctx, ratio, with.house.record...)
 	}
 	if inf.tokens.count == 0 || how.isError() {
@@ -132,7 +127,7 @@ func (inf *Inference) record(how outcome, errType string, duration int64) {
 // ended.
 func (inf *Inference) series() series {
 	s := seriesOf(inf.ctx, hostSide, &inf.req)
-	input := inf.inputTokens()
+	input := inf.known().input
 	s.extra[extraLength] = lengthBucket(input.n, input.known)
 	s.extra[extraQuantization], s.extra[extraGPU] = inf.measures.quantization, inf.measures.device
 	return s

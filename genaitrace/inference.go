@@ -310,7 +310,8 @@ func (inf *Inference) describe(how outcome, errType string, err error, end int64
 	attrs = appendResponse(attrs, inf.responseID, inf.response, inf.finish)
 	attrs = inf.prompt.appendTo(attrs)
 	attrs = inf.content.appendTo(attrs, content.OnSpans)
-	attrs = inf.usage.appendTo(attrs, inf.inner)
+	tokens := inf.known()
+	attrs = tokens.appendTo(attrs, inf.inner)
 	if how == cancelled {
 		attrs = append(attrs, semconv.GenAIStreamTerminal(semconv.GenAIStreamTerminalClientCancelled))
 	}

@@ -14,7 +14,8 @@ const maxTokenEvents = 10_000
 
 // WithTokenEvents asks for an event "token" for each generated token, with its
 // position in the phase, on the span of the decode phase, for at most limit tokens
-// of a phase (1 to 10,000); the later ones have none. Default: none, because the
+// of a phase (1 to 10,000); the later ones have none. The span says so
+// (genai.token.event_limit), which a contract can allow. Default: none, because the
 // timeline says when each token came for a hundredth of the bytes.
 //
 // The SDK keeps 128 events of a span and drops the oldest, so the tracer provider

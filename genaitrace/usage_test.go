@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
@@ -112,10 +113,18 @@ func TestTheTokensOfAnInference(t *testing.T) {
 				}
 				end(inf)
 				assert.Equal(t, tt.want, r.sumBy(semconv.GenAITokensName, semconv.GenAITokenDirectionKey), how)
+				s := r.span(semconv.SpanInferenceGenerate)
+				for direction, key := range map[string]attribute.Key{"input": genaiconv.UsageInputTokensKey, "output": genaiconv.UsageOutputTokensKey} {
+					n, known := tt.want[direction]
+					if assert.Equal(t, known, s.has(key), "%s: the span says what the counter does of the %s", how, direction) && known {
+						assert.Equal(t, n, s.int(key), how)
+					}
+				}
 				if tt.ratio < 0 {
 					assert.Empty(t, r.points(semconv.GenAIKVCacheHitRatioName), how)
 					continue
 				}
+				assert.Equal(t, tt.ratio, float64(s.int(genaiconv.UsageCacheReadInputTokensKey))/float64(s.int(genaiconv.UsageInputTokensKey)), how)
 				assert.Equal(t, tt.ratio, r.once(semconv.GenAIKVCacheHitRatioName), how)
 			}
 		})

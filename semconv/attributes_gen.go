@@ -309,6 +309,12 @@ const (
 	// Type: int. Unit: {token}. Example: 512.
 	GenAITokenCountKey = attribute.Key("genai.token.count")
 
+	// GenAITokenEventLimitKey is genai.token.event_limit: for how many tokens of
+	// the phase somebody asked for an event each; absent where nobody did.
+	//
+	// Type: int. Unit: {token}. Example: 2000.
+	GenAITokenEventLimitKey = attribute.Key("genai.token.event_limit")
+
 	// GenAITokenTimelineKey is genai.token.timeline: packed times of each token
 	// after the first one; genaitrace.DecodeTimeline reads it.
 	//
@@ -1159,6 +1165,12 @@ func GenAILastTokenMs(v float64) attribute.KeyValue {
 // saw.
 func GenAITokenCount(v int) attribute.KeyValue {
 	return GenAITokenCountKey.Int(v)
+}
+
+// GenAITokenEventLimit returns genai.token.event_limit: for how many tokens
+// of the phase somebody asked for an event each; absent where nobody did.
+func GenAITokenEventLimit(v int) attribute.KeyValue {
+	return GenAITokenEventLimitKey.Int(v)
 }
 
 // GenAITokenTimeline returns genai.token.timeline: packed times of each

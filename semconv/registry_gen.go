@@ -437,6 +437,7 @@ var attributes = [...]Attribute{
 		{Value: "input", Brief: "tokens of the prompt"},
 		{Value: "output", Brief: "tokens generated"},
 	}},
+	{Key: "genai.token.event_limit", Type: "int", Unit: "{token}", Brief: "for how many tokens of the phase somebody asked for an event each; absent where nobody did", Origin: "house"},
 	{Key: "genai.token.gap.max_ms", Type: "double", Unit: "ms", Brief: "longest time between two consecutive tokens", Origin: "house"},
 	{Key: "genai.token.gap.p50_ms", Type: "double", Unit: "ms", Brief: "median time between two consecutive tokens, right within 3 %", Origin: "house"},
 	{Key: "genai.token.gap.p95_ms", Type: "double", Unit: "ms", Brief: "95th percentile of the time between two consecutive tokens, right within 3 %", Origin: "house"},
@@ -1093,218 +1094,220 @@ func find(key string) int {
 		return 226
 	case "genai.token.direction":
 		return 227
-	case "genai.token.gap.max_ms":
+	case "genai.token.event_limit":
 		return 228
-	case "genai.token.gap.p50_ms":
+	case "genai.token.gap.max_ms":
 		return 229
-	case "genai.token.gap.p95_ms":
+	case "genai.token.gap.p50_ms":
 		return 230
-	case "genai.token.position":
+	case "genai.token.gap.p95_ms":
 		return 231
-	case "genai.token.throughput":
+	case "genai.token.position":
 		return 232
-	case "genai.token.timeline":
+	case "genai.token.throughput":
 		return 233
-	case "genai.tokenizer.expected_hash":
+	case "genai.token.timeline":
 		return 234
-	case "genai.tokenizer.hash":
+	case "genai.tokenizer.expected_hash":
 		return 235
-	case "genai.tool.status":
+	case "genai.tokenizer.hash":
 		return 236
-	case "genai.trace.source":
+	case "genai.tool.status":
 		return 237
-	case "genai.trace_flags":
+	case "genai.trace.source":
 		return 238
-	case "genai.ttft.emit_ms":
+	case "genai.trace_flags":
 		return 239
-	case "genai.ttft.load_ms":
+	case "genai.ttft.emit_ms":
 		return 240
-	case "genai.ttft.preempted_ms":
+	case "genai.ttft.load_ms":
 		return 241
-	case "genai.ttft.prefill_ms":
+	case "genai.ttft.preempted_ms":
 		return 242
-	case "genai.ttft.queue_ms":
+	case "genai.ttft.prefill_ms":
 		return 243
-	case "genai.ttft.schedule_ms":
+	case "genai.ttft.queue_ms":
 		return 244
-	case "genai.ttft.tokenize_ms":
+	case "genai.ttft.schedule_ms":
 		return 245
-	case "genai.ttft.unattributed_ms":
+	case "genai.ttft.tokenize_ms":
 		return 246
-	case "genai.user.tier":
+	case "genai.ttft.unattributed_ms":
 		return 247
-	case "gpu.device":
+	case "genai.user.tier":
 		return 248
-	case "gpu_type":
+	case "gpu.device":
 		return 249
-	case "heap_used_ratio":
+	case "gpu_type":
 		return 250
-	case "http.method":
+	case "heap_used_ratio":
 		return 251
-	case "http.request.method":
+	case "http.method":
 		return 252
-	case "http.response.status_code":
+	case "http.request.method":
 		return 253
-	case "http.route":
+	case "http.response.status_code":
 		return 254
-	case "http.status_code":
+	case "http.route":
 		return 255
-	case "hw.gpu.task":
+	case "http.status_code":
 		return 256
-	case "hw.id":
+	case "hw.gpu.task":
 		return 257
-	case "hw.model":
+	case "hw.id":
 		return 258
-	case "hw.name":
+	case "hw.model":
 		return 259
-	case "hw.type":
+	case "hw.name":
 		return 260
-	case "hw.vendor":
+	case "hw.type":
 		return 261
-	case "inference_id":
+	case "hw.vendor":
 		return 262
-	case "jsonrpc.protocol.version":
+	case "inference_id":
 		return 263
-	case "jsonrpc.request.id":
+	case "jsonrpc.protocol.version":
 		return 264
-	case "kernel_duration_ms":
+	case "jsonrpc.request.id":
 		return 265
-	case "kv_cache_hit_rate":
+	case "kernel_duration_ms":
 		return 266
-	case "kv_cache_latency_ms":
+	case "kv_cache_hit_rate":
 		return 267
-	case "llm.completion.tokens":
+	case "kv_cache_latency_ms":
 		return 268
-	case "llm.model.name":
+	case "llm.completion.tokens":
 		return 269
-	case "llm.prompt.tokens":
+	case "llm.model.name":
 		return 270
-	case "llm.queue_wait_ms":
+	case "llm.prompt.tokens":
 		return 271
-	case "llm.request.model":
+	case "llm.queue_wait_ms":
 		return 272
-	case "llm.request.temperature":
+	case "llm.request.model":
 		return 273
-	case "llm.ttft_ms":
+	case "llm.request.temperature":
 		return 274
-	case "max_memory_reserved":
+	case "llm.ttft_ms":
 		return 275
-	case "mcp.method.name":
+	case "max_memory_reserved":
 		return 276
-	case "mcp.protocol.version":
+	case "mcp.method.name":
 		return 277
-	case "mcp.resource.uri":
+	case "mcp.protocol.version":
 		return 278
-	case "mcp.session.id":
+	case "mcp.resource.uri":
 		return 279
-	case "memory_allocated":
+	case "mcp.session.id":
 		return 280
-	case "metadata":
+	case "memory_allocated":
 		return 281
-	case "model-version":
+	case "metadata":
 		return 282
-	case "model.name":
+	case "model-version":
 		return 283
-	case "model.version":
+	case "model.name":
 		return 284
-	case "model_name":
+	case "model.version":
 		return 285
-	case "native_alloc_rate":
+	case "model_name":
 		return 286
-	case "network.protocol.name":
+	case "native_alloc_rate":
 		return 287
-	case "network.protocol.version":
+	case "network.protocol.name":
 		return 288
-	case "network.transport":
+	case "network.protocol.version":
 		return 289
-	case "openai.api.type":
+	case "network.transport":
 		return 290
-	case "openai.request.service_tier":
+	case "openai.api.type":
 		return 291
-	case "openai.response.service_tier":
+	case "openai.request.service_tier":
 		return 292
-	case "openai.response.system_fingerprint":
+	case "openai.response.service_tier":
 		return 293
-	case "output.token_count":
+	case "openai.response.system_fingerprint":
 		return 294
-	case "phase":
+	case "output.token_count":
 		return 295
-	case "prefill.duration_ms":
+	case "phase":
 		return 296
-	case "process.executable.name":
+	case "prefill.duration_ms":
 		return 297
-	case "process.executable.path":
+	case "process.executable.name":
 		return 298
-	case "process.exit.code":
+	case "process.executable.path":
 		return 299
-	case "prompt":
+	case "process.exit.code":
 		return 300
-	case "prompt.hash":
+	case "prompt":
 		return 301
-	case "prompt_chain":
+	case "prompt.hash":
 		return 302
-	case "prompt_length_bucket":
+	case "prompt_chain":
 		return 303
-	case "quantization_type":
+	case "prompt_length_bucket":
 		return 304
-	case "request.batch_size":
+	case "quantization_type":
 		return 305
-	case "request.id":
+	case "request.batch_size":
 		return 306
-	case "request_id":
+	case "request.id":
 		return 307
-	case "reserved":
+	case "request_id":
 		return 308
-	case "retriever.hit_count":
+	case "reserved":
 		return 309
-	case "retriever.top_k":
+	case "retriever.hit_count":
 		return 310
-	case "retriever.type":
+	case "retriever.top_k":
 		return 311
-	case "rpc.response.status_code":
+	case "retriever.type":
 		return 312
-	case "server.address":
+	case "rpc.response.status_code":
 		return 313
-	case "server.port":
+	case "server.address":
 		return 314
-	case "service.name":
+	case "server.port":
 		return 315
-	case "service.version":
+	case "service.name":
 		return 316
-	case "session.id":
+	case "service.version":
 		return 317
-	case "signal_type":
+	case "session.id":
 		return 318
-	case "slo_id":
+	case "signal_type":
 		return 319
-	case "source_model":
+	case "slo_id":
 		return 320
-	case "span_duration_variance":
+	case "source_model":
 		return 321
-	case "step_id":
+	case "span_duration_variance":
 		return 322
-	case "stop_reason":
+	case "step_id":
 		return 323
-	case "time_to_first_token":
+	case "stop_reason":
 		return 324
-	case "token.count":
+	case "time_to_first_token":
 		return 325
-	case "token_seq_pos":
+	case "token.count":
 		return 326
-	case "token_throughput":
+	case "token_seq_pos":
 		return 327
-	case "tokenizer-hash":
+	case "token_throughput":
 		return 328
-	case "tokenizer_wait_ms":
+	case "tokenizer-hash":
 		return 329
-	case "user.id":
+	case "tokenizer_wait_ms":
 		return 330
-	case "user_tier":
+	case "user.id":
 		return 331
-	case "value":
+	case "user_tier":
 		return 332
-	case "violation_level":
+	case "value":
 		return 333
+	case "violation_level":
+		return 334
 	}
 	return family(key)
 }
@@ -1955,6 +1958,7 @@ var requirements24 = []Requirement{
 var requirements25 = []Requirement{
 	{Key: "genai.span.role", Level: "required", Sampling: true},
 	{Key: "genai.token.count", Level: "recommended"},
+	{Key: "genai.token.event_limit", Level: "opt_in"},
 	{Key: "genai.token.timeline", Level: "recommended"},
 	{Key: "genai.token.gap.p50_ms", Level: "recommended"},
 	{Key: "genai.token.gap.p95_ms", Level: "recommended"},

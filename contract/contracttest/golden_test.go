@@ -41,7 +41,7 @@ func TestAGoldenFileIsWrittenAndCompared(t *testing.T) {
 	r = golden(path, func(s *shop) { s.earlyStop = true })
 	assert.Equal(t, "contracttest: the spans differ from "+path+` (-), found (+); set UPDATE_GOLDEN=1 if that is right:
 
-@@ line 14 @@
+@@ line 15 @@
         genai.last_token_ms: <double>
         genai.span.role: "inference"
         llm.ttft_ms: <double>

@@ -84,6 +84,7 @@ metrics:
     attributes: {gen_ai.request.model: required}
     series: 10
     of: {role: engine, value: attr(llm.ttft_ms), tolerance: {abs: 1ms}}
+  genai.active_requests: {required_with: [engine], series: 10, settles: true}
 logs:
   genai.completion:
     required_with: [engine]
@@ -159,6 +160,9 @@ func request() *capture.Capture {
 				Exemplars:    []capture.Exemplar{{Time: at(41), Value: 0.04, TraceID: ok, SpanID: name("engine")}},
 			}},
 			Resource: engineHost,
+		}, {
+			Name: "genai.active_requests", Unit: "{request}", Kind: capture.KindUpDownCounter, Temporality: capture.TemporalityCumulative,
+			Points: []capture.Point{{Start: at(0), Time: at(300), Int: true}},
 		}},
 		Logs: []*capture.Log{{
 			Time: at(98), Observed: at(98), EventName: "genai.completion", Body: attribute.StringValue("completed"),

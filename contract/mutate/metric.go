@@ -56,6 +56,15 @@ var metricFaults = []struct {
 		return ""
 	}},
 	{Undercount, undercount},
+	{Leak, func(m *capture.Metric) string {
+		if m.Kind != capture.KindUpDownCounter {
+			return "the metric counts nothing that is under way"
+		}
+		if len(m.Points) > 0 {
+			m.Points[0].Value++
+		}
+		return ""
+	}},
 }
 
 // defaultBounds are the boundaries that the specification of the SDK gives a

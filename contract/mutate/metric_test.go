@@ -100,6 +100,10 @@ func TestFaultsFitEveryKindOfMetric(t *testing.T) {
 	assert.Equal(t, capture.KindGauge, m.Kind)
 	assert.InDelta(t, 5, m.Points[0].Value, 0)
 
+	assert.NotEmpty(t, metricFaultOf(t, Leak)(&counter))
+	underWay := capture.Metric{Kind: capture.KindUpDownCounter, Points: []capture.Point{{Value: 0, Int: true}}}
+	assert.InDelta(t, 1, faulty(t, Leak, underWay).Points[0].Value, 0)
+
 	gauge := capture.Metric{Kind: capture.KindGauge, Unit: "1", Points: []capture.Point{{Value: 5}}}
 	m = faulty(t, Instrument, gauge)
 	assert.Equal(t, capture.KindCounter, m.Kind)
@@ -131,7 +135,7 @@ func TestAMetricThatIsMissingIsMissingEverywhere(t *testing.T) {
 	good := request()
 	other := *good.Metrics[0]
 	other.Resource = nil
-	good.Metrics = append(good.Metrics, &other)
+	good.Metrics = []*capture.Metric{good.Metrics[0], &other}
 	c := parse(t, chat)
 
 	mutated, _ := put(t, c, good, DropMetric, ttft, "")

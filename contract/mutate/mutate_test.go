@@ -34,6 +34,7 @@ func TestRunTellsWhatCatchesAFault(t *testing.T) {
 		{Operator: Drop, On: "decode/first_token", Key: "llm.ttft_ms", By: []string{"attribute.missing"}},
 		{Operator: HighCardinality, Key: "gen_ai.request.model", By: []string{"attribute.value", "limit.cardinality"}},
 		{Operator: Undercount, On: "genai.time_to_first_token", By: []string{"metric.measurements", "metric.sum"}},
+		{Operator: Leak, On: "genai.active_requests", By: []string{"metric.unsettled"}},
 		{Operator: DetachLog, On: "genai.completion", By: []string{"log.trace"}},
 		{Operator: Rename, On: "decode"},
 		{Operator: Kind, On: "prefill"},

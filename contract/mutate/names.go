@@ -182,6 +182,7 @@ func (p *plan) terms(role string, f func(event, key string)) {
 	for _, name := range sorted(p.spec.Metrics) {
 		if of := p.spec.Metrics[name].Of; of != nil {
 			read(of.Value, of.Role...)
+			read(of.Per, of.Role...)
 		}
 	}
 }

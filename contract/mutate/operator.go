@@ -102,6 +102,7 @@ const (
 	Series      Operator = "explode-series" // 1,000 more series
 	ScaleMetric Operator = "scale-metric"   // every measurement is a thousand times as large
 	Undercount  Operator = "undercount"     // half of the measurements are missing
+	Leak        Operator = "leak"           // an updowncounter was counted up once more than down
 )
 
 // Faults of a log event.
@@ -159,6 +160,7 @@ var hints = [...]struct {
 	{Series, "series of {on}"},
 	{ScaleMetric, "{on}: of, with the value that it adds up"},
 	{Undercount, "{on}: of, which names the spans that it measures"},
+	{Leak, "settles of {on}"},
 	{DropLog, "{on}: required, or required_with a role"},
 	{DetachLog, "trace or on of {on}"},
 }

@@ -141,6 +141,9 @@ type Condition struct {
 	Within Strings `yaml:"within"`
 	// Contains lists roles of which a span at or below has one. Not allowed in match.
 	Contains Strings `yaml:"contains"`
+	// Orphan says whether the parent of the span, or of one above it, was not captured.
+	// Not allowed in match.
+	Orphan *bool `yaml:"orphan"`
 	// Any holds where one of its conditions does.
 	Any []Condition `yaml:"any"`
 	// All holds where all of its conditions do.
@@ -231,6 +234,10 @@ type Events struct {
 	Last string `yaml:"last"`
 	// Max is the highest number of events of one span.
 	Max int `yaml:"max"`
+	// Asked lists events that are many because somebody asked for them, each with the
+	// attribute of the span that says for how many: so many of them do not count for
+	// max, nor for the limits of events.
+	Asked map[string]string `yaml:"asked"`
 	// Attributes are rules for the attributes of events, by event.
 	Attributes map[string]map[string]Attribute `yaml:"attributes"`
 }
@@ -255,8 +262,14 @@ type Metric struct {
 	Attributes map[string]Attribute `yaml:"attributes"`
 	// Series is the highest number of distinct attribute sets.
 	Series int `yaml:"series"`
-	// Of says which spans are measured: the number of measurements equals the number
-	// of spans.
+	// Spellings are other metrics that say the same, such as older ones, each with the
+	// values that attributes of its points have then.
+	Spellings map[string]map[string]Values `yaml:"spellings"`
+	// Settles says that an updowncounter, which counts what is under way, is 0 in the
+	// end.
+	Settles bool `yaml:"settles"`
+	// Of says which spans are measured: the number of measurements of a histogram
+	// equals the number of spans.
 	Of *Measured `yaml:"of"`
 }
 
@@ -266,9 +279,18 @@ type Measured struct {
 	Role Strings `required:"true" yaml:"role"`
 	// When is a further condition for the spans.
 	When *Condition `yaml:"when"`
+	// Unless is a condition under which nobody can tell what is measured: where one of
+	// the spans meets it, the metric is not compared.
+	Unless *Condition `yaml:"unless"`
+	// Where gives the values that attributes of a point have; other points are not
+	// compared.
+	Where map[string]Values `yaml:"where"`
 	// Value is the term that the sum of the metric adds up, such as
 	// attr(llm.ttft_ms). Spans without it are not counted.
 	Value string `yaml:"value"`
+	// Per is a term that the value is divided by, span by span. Where it is 0, there is
+	// nothing to measure.
+	Per string `yaml:"per"`
 	// Tolerance is how far the sums may differ.
 	Tolerance *Tolerance `yaml:"tolerance"`
 }

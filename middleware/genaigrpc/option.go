@@ -26,7 +26,7 @@ type config struct {
 }
 
 func newConfig(opts []Option) config {
-	c := config{modelCalls: defaultModelCalls}
+	c := config{propagator: propagation.New(), modelCalls: defaultModelCalls}
 	for _, o := range opts {
 		if o != nil {
 			c = o.apply(c)
@@ -37,9 +37,6 @@ func newConfig(opts []Option) config {
 	}
 	if c.meterProvider == nil {
 		c.meterProvider = otel.GetMeterProvider()
-	}
-	if c.propagator == nil {
-		c.propagator = propagation.New(propagation.WithMeterProvider(c.meterProvider))
 	}
 	return c
 }

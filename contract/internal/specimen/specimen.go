@@ -61,9 +61,10 @@ func Recorded(b *testing.B) *capture.Capture {
 	return got
 }
 
-func newService(rec *capture.Recorder) *Service {
+func newService(rec *capture.Recorder, opts ...genaitrace.Option) *Service {
+	opts = append(opts, genaitrace.WithTracerProvider(rec.TracerProvider()), genaitrace.WithMeterProvider(rec.MeterProvider()))
 	return &Service{
-		tracer: genaitrace.New(genaitrace.WithTracerProvider(rec.TracerProvider()), genaitrace.WithMeterProvider(rec.MeterProvider())),
+		tracer: genaitrace.New(opts...),
 		plain:  rec.TracerProvider().Tracer("specimen"),
 		rec:    rec,
 		faster: 1,
@@ -73,10 +74,16 @@ func newService(rec *capture.Recorder) *Service {
 // Record runs service in a bubble of testing/synctest and returns what it recorded.
 func Record(t *testing.T, serve func(s *Service)) *capture.Capture {
 	t.Helper()
+	return RecordIn(t, semconv.Standard, serve)
+}
+
+// RecordIn is Record in other words.
+func RecordIn(t *testing.T, words semconv.Vocabulary, serve func(s *Service)) *capture.Capture {
+	t.Helper()
 	var got *capture.Capture
 	synctest.Test(t, func(t *testing.T) {
 		rec := capture.NewRecorder()
-		serve(newService(rec))
+		serve(newService(rec, genaitrace.WithVocabulary(words)))
 		synctest.Wait()
 		var err error
 		if got, err = rec.Capture(context.Background()); err != nil {
@@ -91,16 +98,27 @@ func Record(t *testing.T, serve func(s *Service)) *capture.Capture {
 
 // Profiles are the built-in profiles, each with a service that it accepts.
 var Profiles = map[string]func(*Service){
-	"base":           func(s *Service) { s.Call(context.Background(), false) },
-	"chat":           func(s *Service) { s.Call(context.Background(), false) },
-	"streaming-chat": func(s *Service) { s.Call(context.Background(), true) },
-	"gateway":        (*Service).Gateway,
-	"engine":         func(s *Service) { s.Engine(context.Background()) },
-	"batch":          (*Service).Batch,
-	"rag":            (*Service).RAG,
-	"tools":          (*Service).Tools,
-	"agent":          (*Service).Agent,
-	"requirements":   (*Service).Everything,
+	"base": func(s *Service) { s.Call(context.Background(), false) },
+	"chat": func(s *Service) {
+		s.Call(context.Background(), false)
+		s.FailedCall(context.Background(), false)
+	},
+	"streaming-chat": func(s *Service) {
+		s.Call(context.Background(), true)
+		s.FailedCall(context.Background(), true)
+		s.BrokenCall(context.Background())
+	},
+	"gateway": (*Service).Gateway,
+	"engine": func(s *Service) {
+		s.Engine(context.Background())
+		s.CutEngine(context.Background())
+		s.FailedEngine(context.Background())
+	},
+	"batch":        (*Service).Batch,
+	"rag":          (*Service).RAG,
+	"tools":        (*Service).Tools,
+	"agent":        (*Service).Agent,
+	"requirements": (*Service).Everything,
 }
 
 // Call is a model call as its caller sees it.
@@ -199,6 +217,11 @@ func (s *Service) Engine(ctx context.Context) {
 	inf.SetFinish("stop")
 }
 
+// EveryToken is Engine with an event for each of its first 110 tokens.
+func EveryToken(s *Service) {
+	newService(s.rec, genaitrace.WithTokenEvents(110)).Engine(context.Background())
+}
+
 // span records a span that this module has no function for.
 func (s *Service) span(ctx context.Context, name string, kind trace.SpanKind, took time.Duration, attrs ...attribute.KeyValue) context.Context {
 	ctx, span := s.plain.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attrs...))
@@ -209,18 +232,76 @@ func (s *Service) span(ctx context.Context, name string, kind trace.SpanKind, to
 
 // Batch runs three requests, each in its own trace, in one batch.
 func (s *Service) Batch() {
-	ctx, batch := s.plain.Start(context.Background(), "inference.batch", trace.WithAttributes(
-		semconv.GenAISpanRole(semconv.GenAISpanRoleBatch), semconv.AIBatchSize(3), semconv.AIModelName(Model)))
-	link := trace.LinkFromContext(ctx)
+	_, batch := s.tracer.StartBatch(context.Background(), genaitrace.BatchFacts{Model: Model})
+	defer batch.End()
 	for range 3 {
-		_, span := s.plain.Start(context.Background(), "inference.generate", trace.WithLinks(link), trace.WithAttributes(
-			semconv.GenAISpanRole(semconv.GenAISpanRoleInference), genaiconv.OperationName(genaiconv.OperationNameChat), genaiconv.RequestModel(Model)))
+		_, inf := s.tracer.StartInference(context.Background(), request(false))
+		batch.Join(inf)
 		s.sleep(20 * time.Millisecond)
-		span.End()
-		batch.AddLink(trace.Link{SpanContext: span.SpanContext()})
+		defer inf.End()
 	}
-	batch.SetAttributes(semconv.AIBatchAvgLatencyMs(20))
-	batch.End()
+}
+
+// failed is an error that names its own error.type.
+type failed string
+
+func (f failed) Error() string     { return string(f) }
+func (f failed) ErrorType() string { return string(f) }
+
+// FailedCall is a model call that its server turns away.
+func (s *Service) FailedCall(ctx context.Context, stream bool) {
+	_, call := s.tracer.StartCall(ctx, request(stream))
+	s.sleep(5 * time.Millisecond)
+	call.Fail(failed("overloaded"))
+}
+
+// BrokenCall is a stream that ends amid the answer, after a stall.
+func (s *Service) BrokenCall(ctx context.Context) {
+	_, call := s.tracer.StartCall(ctx, request(true))
+	s.sleep(40 * time.Millisecond)
+	for range 20 {
+		call.Chunk(genaitrace.Visible)
+		s.sleep(perStep)
+	}
+	s.sleep(time.Second)
+	call.Chunk(genaitrace.Visible)
+	call.SetTerminal(semconv.GenAIStreamTerminalTruncated)
+	call.Fail(failed("device_lost"))
+}
+
+// FailedEngine is a request whose device fails amid prefill.
+func (s *Service) FailedEngine(ctx context.Context) {
+	ctx, inf := s.tracer.StartInference(ctx, request(true))
+	_, queue := inf.StartQueue(ctx)
+	s.sleep(10 * time.Millisecond)
+	queue.End()
+	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: prompt, Cached: new(0)})
+	s.sleep(50 * time.Millisecond)
+	prefill.Fail(failed("device_lost"))
+	inf.Fail(failed("device_lost"))
+}
+
+// CutEngine is a request that stalls, and is stopped by the limit of its tokens.
+func (s *Service) CutEngine(ctx context.Context) {
+	ctx, inf := s.tracer.StartInference(ctx, request(true))
+	defer inf.End()
+	_, queue := inf.StartQueue(ctx)
+	s.sleep(10 * time.Millisecond)
+	queue.End()
+	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: prompt, Cached: new(0)})
+	s.sleep(50 * time.Millisecond)
+	prefill.End()
+	_, decode := inf.StartDecode(ctx)
+	for range 30 {
+		decode.Token()
+		s.sleep(perStep)
+	}
+	s.sleep(time.Second)
+	decode.Token()
+	s.sleep(time.Millisecond)
+	inf.EarlyStop(semconv.GenAIEarlyStopReasonLength)
+	decode.End()
+	inf.SetFinish("length")
 }
 
 // entry is the server span of a request.
