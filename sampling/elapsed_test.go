@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +108,22 @@ func TestTheFirstSpanTellsWhenTheRequestBegan(t *testing.T) {
 		assert.True(t, time.Now().Equal(propagation.MemberOf(root.SpanContext()).Start), "who believes nobody tells its own")
 		root.End()
 	}, sampling.WithTrust(sampling.TrustNone))
+}
+
+func TestAFullTracestateStaysAsItIs(t *testing.T) {
+	s := serve(t, sampling.Errors())
+	members := make([]string, 32)
+	for i := range members {
+		members[i] = fmt.Sprintf("v%d=x", i)
+	}
+	full := strings.Join(members, ",")
+	_, root := s.Start(remote(0, false, full), "root")
+	assert.Equal(t, full, root.SpanContext().TraceState().String())
+	root.End()
+	long := "genai=x:" + strings.Repeat("y", 250)
+	_, root = s.Start(remote(0, false, long), "root")
+	assert.Equal(t, long, root.SpanContext().TraceState().String())
+	root.End()
 }
 
 // A gateway whose queue holds a request for longer than the limit, and whose engine is

@@ -262,6 +262,8 @@ func FuzzTraceState(f *testing.F) {
 	f.Add("genai=c:1;k:1,ot=th:8;rv:00000000000000", uint64(1), true)
 	f.Add("ot=th:;rv:,genai=l:;;k:2", uint64(0), true)
 	f.Add("genai=l:f;k,ot=x", uint64(1)<<55, false)
+	f.Add("genai=t:199bd0c4e10;k:1,ot=th:0", uint64(1)<<55, true)
+	f.Add("genai=t:-1;t:fffffffffffffffff", uint64(1), false)
 	f.Fuzz(func(t *testing.T, list string, r uint64, sampled bool) {
 		state, err := trace.ParseTraceState(list)
 		if err != nil {

@@ -90,7 +90,8 @@ const (
 	startField = "t"     // t:<milliseconds of Unix time, hexadecimal>: when the request began
 	layerField = "l"     // l:<threshold>: the spans below belong to a layer
 
-	maxMember = 256 // characters of a value
+	maxMember  = 256 // characters of a value
+	maxMembers = 32  // of a tracestate
 )
 
 // field returns the value of key in a list of k:v pairs, empty where it is not
@@ -168,8 +169,8 @@ func startedAt(caller trace.TraceState, start time.Time) time.Time {
 // unless the caller said it.
 func withStart(state trace.TraceState, now time.Time) trace.TraceState {
 	ours := state.Get(ourMember)
-	if field(ours, startField) != "" {
-		return state
+	if field(ours, startField) != "" || ours == "" && state.Len() >= maxMembers {
+		return state // a hint is not worth another's member
 	}
 	var digits [maxMember + 24]byte
 	list := append(digits[:0], startField+":"...)

@@ -106,6 +106,7 @@ func (t *Tail) CalleeResponded(ctx context.Context, callee trace.SpanContext) {
 func (t *Tail) keepFor(s *shard, id trace.TraceID, seg *segment, how keptInfo, out *outcomes) {
 	if seg != nil {
 		if seg.state != kept {
+			seg.late = seg.late || seg.state == dropped // what has ended is gone
 			t.keep(s, seg, how, out)
 		}
 	} else if _, known := s.cache.get(id); !known {

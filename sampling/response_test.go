@@ -125,6 +125,20 @@ func TestACalleeThatKeepsMakesItsCallerKeep(t *testing.T) {
 	}
 }
 
+func TestWhatIsKeptAfterItWasDroppedIsPartial(t *testing.T) {
+	inBubble(t, sampling.Errors(), func(t *testing.T, s *service) {
+		ctx, root := s.Start(context.Background(), "root")
+		_, call := s.Start(ctx, "call")
+		root.End()
+		time.Sleep(3 * time.Second) // nobody waits for longer
+		s.tail.CalleeResponded(ctx, answer(ctx, true, "genai=k:1,ot=th:0"))
+		call.End()
+		assert.Equal(t, []string{"call"}, s.exported())
+		assert.Equal(t, "true", attr(s.span("call"), semconv.GenAISamplingPartialKey))
+		assert.Equal(t, "callee", attr(s.span("call"), semconv.GenAISamplingReasonKey))
+	})
+}
+
 func TestAnAnswerOfAnotherTraceIsNone(t *testing.T) {
 	s := serve(t, sampling.Errors())
 	ctx, root := s.Start(context.Background(), "root")

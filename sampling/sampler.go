@@ -49,15 +49,17 @@ func (h Head) String() string {
 	}
 }
 
-// Trust says which remote callers may decide that a trace is kept here.
+// Trust says which other processes may decide that a trace is kept here, callers by what
+// comes with the request and callees by what comes with the response, and whose word on
+// when a request began counts.
 type Trust int
 
 // Kinds of [Trust].
 const (
 	// TrustConsistent, the default, believes callers that sample consistently
-	// (sampled, with an "ot=th:..." which the trace ID confirms) and other Tails that are
-	// certain (genai=k:1). A plain sampled flag says nothing: callers that sample
-	// everything set it on everything.
+	// (sampled, with an "ot=th:..." which the trace ID confirms), callers and callees
+	// with a Tail that is certain (genai=k:1), and the start (genai=t:...). A plain
+	// sampled flag says nothing: who samples everything sets it on everything.
 	TrustConsistent Trust = iota
 	// TrustSampled believes every sampled flag. One caller that samples everything
 	// makes this process keep everything.
@@ -74,7 +76,8 @@ const (
 // propagation.Member), which reaches every process that the trace comes to: there
 // [Slow] and [SlowBy] count from then. A time is believed (see [Trust]) unless it is yet to
 // come or more than an hour ago, and not by consumers of messages, which may have
-// waited for reasons of their own.
+// waited for reasons of their own. The middleware of this module does not tell third
+// parties; other middleware may.
 func (t *Tail) Sampler() sdktrace.Sampler { return sampler{t} }
 
 type sampler struct{ t *Tail }
