@@ -492,6 +492,27 @@ const (
 	// Type: enum.
 	GenAITimingSourceKey = attribute.Key("genai.timing.source")
 
+	// GenAIEngineTTFTMsKey is genai.engine.ttft_ms: the server's own time to
+	// first token, as it reported it.
+	//
+	// Type: double. Unit: ms. Example: 21.
+	//
+	// It begins with the arrival at that server and knows nothing of the way
+	// there; llm.ttft_ms is observed.
+	GenAIEngineTTFTMsKey = attribute.Key("genai.engine.ttft_ms")
+
+	// GenAIEngineTotalMsKey is genai.engine.total_ms: the whole request by the
+	// server's own account.
+	//
+	// Type: double. Unit: ms. Example: 88.
+	GenAIEngineTotalMsKey = attribute.Key("genai.engine.total_ms")
+
+	// GenAIRequestToolCountKey is genai.request.tool_count: how many tools the
+	// request offers to the model.
+	//
+	// Type: int. Example: 3.
+	GenAIRequestToolCountKey = attribute.Key("genai.request.tool_count")
+
 	// GenAITimingClampedKey is genai.timing.clamped: whether a reported time did
 	// not fit into the observed request and was cut to it.
 	//
@@ -1440,12 +1461,59 @@ const (
 	GenAITimingSourceEngine GenAITimingSourceAttr = "engine"
 	// GenAITimingSourceDerived: computed from other times.
 	GenAITimingSourceDerived GenAITimingSourceAttr = "derived"
+	// GenAITimingSourceVllmMetrics: vLLM, in the metrics of its last chunk.
+	GenAITimingSourceVllmMetrics GenAITimingSourceAttr = "vllm.metrics"
+	// GenAITimingSourceLlamacppTimings: llama.cpp, in the timings of its last
+	// chunk.
+	GenAITimingSourceLlamacppTimings GenAITimingSourceAttr = "llamacpp.timings"
+	// GenAITimingSourceOllama: Ollama, in the durations of its last line.
+	GenAITimingSourceOllama GenAITimingSourceAttr = "ollama"
+	// GenAITimingSourceTgiHeaders: Text Generation Inference, in headers.
+	GenAITimingSourceTgiHeaders GenAITimingSourceAttr = "tgi.headers"
+	// GenAITimingSourceSglangMetaInfo: SGLang, in meta_info.
+	GenAITimingSourceSglangMetaInfo GenAITimingSourceAttr = "sglang.meta_info"
+	// GenAITimingSourceGroqUsage: Groq, in its usage.
+	GenAITimingSourceGroqUsage GenAITimingSourceAttr = "groq.usage"
+	// GenAITimingSourceCerebrasTimeInfo: Cerebras, in time_info.
+	GenAITimingSourceCerebrasTimeInfo GenAITimingSourceAttr = "cerebras.time_info"
+	// GenAITimingSourceFireworksHeaders: Fireworks, in headers.
+	GenAITimingSourceFireworksHeaders GenAITimingSourceAttr = "fireworks.headers"
+	// GenAITimingSourceFireworksPerfMetrics: Fireworks, in perf_metrics.
+	GenAITimingSourceFireworksPerfMetrics GenAITimingSourceAttr = "fireworks.perf_metrics"
+	// GenAITimingSourceBedrockMetrics: Amazon Bedrock, in the metrics of
+	// Converse.
+	GenAITimingSourceBedrockMetrics GenAITimingSourceAttr = "bedrock.metrics"
+	// GenAITimingSourceBedrockInvocationMetrics: Amazon Bedrock, in the last
+	// chunk of InvokeModel.
+	GenAITimingSourceBedrockInvocationMetrics GenAITimingSourceAttr = "bedrock.invocationMetrics"
+	// GenAITimingSourceBedrockHeaders: Amazon Bedrock, in headers.
+	GenAITimingSourceBedrockHeaders GenAITimingSourceAttr = "bedrock.headers"
+	// GenAITimingSourceOpenAIHeaders: OpenAI, in openai-processing-ms.
+	GenAITimingSourceOpenAIHeaders GenAITimingSourceAttr = "openai.headers"
 )
 
 // GenAITimingSource returns genai.timing.source: who measured the times on a
 // span.
 func GenAITimingSource(v GenAITimingSourceAttr) attribute.KeyValue {
 	return GenAITimingSourceKey.String(string(v))
+}
+
+// GenAIEngineTTFTMs returns genai.engine.ttft_ms, in ms: the server's own
+// time to first token, as it reported it.
+func GenAIEngineTTFTMs(v float64) attribute.KeyValue {
+	return GenAIEngineTTFTMsKey.Float64(v)
+}
+
+// GenAIEngineTotalMs returns genai.engine.total_ms, in ms: the whole request
+// by the server's own account.
+func GenAIEngineTotalMs(v float64) attribute.KeyValue {
+	return GenAIEngineTotalMsKey.Float64(v)
+}
+
+// GenAIRequestToolCount returns genai.request.tool_count: how many tools the
+// request offers to the model.
+func GenAIRequestToolCount(v int) attribute.KeyValue {
+	return GenAIRequestToolCountKey.Int(v)
 }
 
 // GenAITimingClamped returns genai.timing.clamped: whether a reported time

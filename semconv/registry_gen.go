@@ -253,6 +253,8 @@ var attributes = [...]Attribute{
 		{Value: "disconnect", Brief: "the client went away"},
 	}},
 	{Key: "genai.embeddings.input_count", Type: "int", Unit: "{text}", Brief: "texts that one request asks embedding vectors for", Note: "ai.batch.size counts requests that an engine runs together", Origin: "house"},
+	{Key: "genai.engine.total_ms", Type: "double", Unit: "ms", Brief: "the whole request by the server's own account", Origin: "house"},
+	{Key: "genai.engine.ttft_ms", Type: "double", Unit: "ms", Brief: "the server's own time to first token, as it reported it", Note: "it begins with the arrival at that server and knows nothing of the way there; llm.ttft_ms is observed", Origin: "house"},
 	{Key: "genai.fault", Type: "enum", Brief: "what was wrong with an input that telemetry had to drop", Origin: "house", Members: []Member{
 		{Value: "instrument", Brief: "a metric instrument could not be created"},
 		{Value: "arrival", Brief: "an arrival time lies in the future or implausibly far in the past"},
@@ -307,6 +309,7 @@ var attributes = [...]Attribute{
 	{Key: "genai.rag.chunk_id", Type: "string", Brief: "identifier of the piece of a document that was put into the prompt", Origin: "house"},
 	{Key: "genai.ratelimit.wait_ms", Type: "double", Unit: "ms", Brief: "time that a gateway held the request back for a rate limit; no part of llm.queue_wait_ms", Origin: "house"},
 	{Key: "genai.refusal.reason", Type: "string", Brief: "why the model or the service refused to answer", Origin: "house"},
+	{Key: "genai.request.tool_count", Type: "int", Brief: "how many tools the request offers to the model", Origin: "house"},
 	{Key: "genai.request_id", Type: "string", Brief: "identifier of the request inside the service", Origin: "house"},
 	{Key: "genai.retriever.hit_count", Type: "int", Unit: "{document}", Brief: "documents found", Origin: "house"},
 	{Key: "genai.retriever.query_hash", Type: "string", Brief: "keyed hash of the query, made like genai.prompt.hash", Origin: "house"},
@@ -431,6 +434,19 @@ var attributes = [...]Attribute{
 		{Value: "observed", Brief: "this process, with its own clock"},
 		{Value: "engine", Brief: "the engine, which reported durations"},
 		{Value: "derived", Brief: "computed from other times"},
+		{Value: "vllm.metrics", Brief: "vLLM, in the metrics of its last chunk"},
+		{Value: "llamacpp.timings", Brief: "llama.cpp, in the timings of its last chunk"},
+		{Value: "ollama", Brief: "Ollama, in the durations of its last line"},
+		{Value: "tgi.headers", Brief: "Text Generation Inference, in headers"},
+		{Value: "sglang.meta_info", Brief: "SGLang, in meta_info"},
+		{Value: "groq.usage", Brief: "Groq, in its usage"},
+		{Value: "cerebras.time_info", Brief: "Cerebras, in time_info"},
+		{Value: "fireworks.headers", Brief: "Fireworks, in headers"},
+		{Value: "fireworks.perf_metrics", Brief: "Fireworks, in perf_metrics"},
+		{Value: "bedrock.metrics", Brief: "Amazon Bedrock, in the metrics of Converse"},
+		{Value: "bedrock.invocationMetrics", Brief: "Amazon Bedrock, in the last chunk of InvokeModel"},
+		{Value: "bedrock.headers", Brief: "Amazon Bedrock, in headers"},
+		{Value: "openai.headers", Brief: "OpenAI, in openai-processing-ms"},
 	}},
 	{Key: "genai.token.count", Type: "int", Unit: "{token}", Brief: "tokens that the token clock saw", Origin: "house"},
 	{Key: "genai.token.direction", Type: "enum", Brief: "whether tokens were read or generated", Origin: "house", Members: []Member{
@@ -954,360 +970,366 @@ func find(key string) int {
 		return 156
 	case "genai.embeddings.input_count":
 		return 157
-	case "genai.fault":
+	case "genai.engine.total_ms":
 		return 158
-	case "genai.first_visible_ms":
+	case "genai.engine.ttft_ms":
 		return 159
-	case "genai.guardrail.label":
+	case "genai.fault":
 		return 160
-	case "genai.guardrail.outcome":
+	case "genai.first_visible_ms":
 		return 161
-	case "genai.guardrail.rule_id":
+	case "genai.guardrail.label":
 		return 162
-	case "genai.guardrail.target":
+	case "genai.guardrail.outcome":
 		return 163
-	case "genai.input_tokens":
+	case "genai.guardrail.rule_id":
 		return 164
-	case "genai.last_token_ms":
+	case "genai.guardrail.target":
 		return 165
-	case "genai.max_tokens":
+	case "genai.input_tokens":
 		return 166
-	case "genai.model_name":
+	case "genai.last_token_ms":
 		return 167
-	case "genai.phase":
+	case "genai.max_tokens":
 		return 168
-	case "genai.postprocess.format_valid":
+	case "genai.model_name":
 		return 169
-	case "genai.postprocess.rules_hit":
+	case "genai.phase":
 		return 170
-	case "genai.preemption.count":
+	case "genai.postprocess.format_valid":
 		return 171
-	case "genai.preemption.duration_ms":
+	case "genai.postprocess.rules_hit":
 		return 172
-	case "genai.prompt.chain":
+	case "genai.preemption.count":
 		return 173
-	case "genai.prompt.entropy_bucket":
+	case "genai.preemption.duration_ms":
 		return 174
-	case "genai.prompt.hash":
+	case "genai.prompt.chain":
 		return 175
-	case "genai.prompt.length_bucket":
+	case "genai.prompt.entropy_bucket":
 		return 176
-	case "genai.prompt.placeholder_density":
+	case "genai.prompt.hash":
 		return 177
-	case "genai.prompt.reference_span":
+	case "genai.prompt.length_bucket":
 		return 178
-	case "genai.prompt.roles":
+	case "genai.prompt.placeholder_density":
 		return 179
-	case "genai.prompt.template_depth":
+	case "genai.prompt.reference_span":
 		return 180
-	case "genai.prompt.version":
+	case "genai.prompt.roles":
 		return 181
-	case "genai.propagation.part":
+	case "genai.prompt.template_depth":
 		return 182
-	case "genai.quantization":
+	case "genai.prompt.version":
 		return 183
-	case "genai.rag.chunk_id":
+	case "genai.propagation.part":
 		return 184
-	case "genai.ratelimit.wait_ms":
+	case "genai.quantization":
 		return 185
-	case "genai.refusal.reason":
+	case "genai.rag.chunk_id":
 		return 186
-	case "genai.request_id":
+	case "genai.ratelimit.wait_ms":
 		return 187
-	case "genai.retriever.hit_count":
+	case "genai.refusal.reason":
 		return 188
-	case "genai.retriever.query_hash":
+	case "genai.request.tool_count":
 		return 189
-	case "genai.retriever.reranked":
+	case "genai.request_id":
 		return 190
-	case "genai.retriever.type":
+	case "genai.retriever.hit_count":
 		return 191
-	case "genai.root_cause":
+	case "genai.retriever.query_hash":
 		return 192
-	case "genai.sampling.cause":
+	case "genai.retriever.reranked":
 		return 193
-	case "genai.sampling.complete":
+	case "genai.retriever.type":
 		return 194
-	case "genai.sampling.decision":
+	case "genai.root_cause":
 		return 195
-	case "genai.sampling.group":
+	case "genai.sampling.cause":
 		return 196
-	case "genai.sampling.outcome":
+	case "genai.sampling.complete":
 		return 197
-	case "genai.sampling.partial":
+	case "genai.sampling.decision":
 		return 198
-	case "genai.sampling.policy":
+	case "genai.sampling.group":
 		return 199
-	case "genai.sampling.reason":
+	case "genai.sampling.outcome":
 		return 200
-	case "genai.sampling.root.kind":
+	case "genai.sampling.partial":
 		return 201
-	case "genai.sampling.root.name":
+	case "genai.sampling.policy":
 		return 202
-	case "genai.sampling.truncated":
+	case "genai.sampling.reason":
 		return 203
-	case "genai.signal.metadata":
+	case "genai.sampling.root.kind":
 		return 204
-	case "genai.signal.source_model":
+	case "genai.sampling.root.name":
 		return 205
-	case "genai.signal.type":
+	case "genai.sampling.truncated":
 		return 206
-	case "genai.signal.upper_bound":
+	case "genai.signal.metadata":
 		return 207
-	case "genai.signal.value":
+	case "genai.signal.source_model":
 		return 208
-	case "genai.slo.duration_deviation":
+	case "genai.signal.type":
 		return 209
-	case "genai.slo.id":
+	case "genai.signal.upper_bound":
 		return 210
-	case "genai.slo.violation_level":
+	case "genai.signal.value":
 		return 211
-	case "genai.span.dropped_count":
+	case "genai.slo.duration_deviation":
 		return 212
-	case "genai.span.outlived_parent":
+	case "genai.slo.id":
 		return 213
-	case "genai.span.role":
+	case "genai.slo.violation_level":
 		return 214
-	case "genai.stall.count":
+	case "genai.span.dropped_count":
 		return 215
-	case "genai.stall.duration_ms":
+	case "genai.span.outlived_parent":
 		return 216
-	case "genai.step.count":
+	case "genai.span.role":
 		return 217
-	case "genai.step.tokens":
+	case "genai.stall.count":
 		return 218
-	case "genai.step_id":
+	case "genai.stall.duration_ms":
 		return 219
-	case "genai.stream.terminal":
+	case "genai.step.count":
 		return 220
-	case "genai.tenant.id":
+	case "genai.step.tokens":
 		return 221
-	case "genai.tensor.inputs":
+	case "genai.step_id":
 		return 222
-	case "genai.tensor_shape":
+	case "genai.stream.terminal":
 		return 223
-	case "genai.timing.clamped":
+	case "genai.tenant.id":
 		return 224
-	case "genai.timing.source":
+	case "genai.tensor.inputs":
 		return 225
-	case "genai.token.count":
+	case "genai.tensor_shape":
 		return 226
-	case "genai.token.direction":
+	case "genai.timing.clamped":
 		return 227
-	case "genai.token.event_limit":
+	case "genai.timing.source":
 		return 228
-	case "genai.token.gap.max_ms":
+	case "genai.token.count":
 		return 229
-	case "genai.token.gap.p50_ms":
+	case "genai.token.direction":
 		return 230
-	case "genai.token.gap.p95_ms":
+	case "genai.token.event_limit":
 		return 231
-	case "genai.token.position":
+	case "genai.token.gap.max_ms":
 		return 232
-	case "genai.token.throughput":
+	case "genai.token.gap.p50_ms":
 		return 233
-	case "genai.token.timeline":
+	case "genai.token.gap.p95_ms":
 		return 234
-	case "genai.tokenizer.expected_hash":
+	case "genai.token.position":
 		return 235
-	case "genai.tokenizer.hash":
+	case "genai.token.throughput":
 		return 236
-	case "genai.tool.status":
+	case "genai.token.timeline":
 		return 237
-	case "genai.trace.source":
+	case "genai.tokenizer.expected_hash":
 		return 238
-	case "genai.trace_flags":
+	case "genai.tokenizer.hash":
 		return 239
-	case "genai.ttft.emit_ms":
+	case "genai.tool.status":
 		return 240
-	case "genai.ttft.load_ms":
+	case "genai.trace.source":
 		return 241
-	case "genai.ttft.preempted_ms":
+	case "genai.trace_flags":
 		return 242
-	case "genai.ttft.prefill_ms":
+	case "genai.ttft.emit_ms":
 		return 243
-	case "genai.ttft.queue_ms":
+	case "genai.ttft.load_ms":
 		return 244
-	case "genai.ttft.schedule_ms":
+	case "genai.ttft.preempted_ms":
 		return 245
-	case "genai.ttft.tokenize_ms":
+	case "genai.ttft.prefill_ms":
 		return 246
-	case "genai.ttft.unattributed_ms":
+	case "genai.ttft.queue_ms":
 		return 247
-	case "genai.user.tier":
+	case "genai.ttft.schedule_ms":
 		return 248
-	case "gpu.device":
+	case "genai.ttft.tokenize_ms":
 		return 249
-	case "gpu_type":
+	case "genai.ttft.unattributed_ms":
 		return 250
-	case "heap_used_ratio":
+	case "genai.user.tier":
 		return 251
-	case "http.method":
+	case "gpu.device":
 		return 252
-	case "http.request.method":
+	case "gpu_type":
 		return 253
-	case "http.response.status_code":
+	case "heap_used_ratio":
 		return 254
-	case "http.route":
+	case "http.method":
 		return 255
-	case "http.status_code":
+	case "http.request.method":
 		return 256
-	case "hw.gpu.task":
+	case "http.response.status_code":
 		return 257
-	case "hw.id":
+	case "http.route":
 		return 258
-	case "hw.model":
+	case "http.status_code":
 		return 259
-	case "hw.name":
+	case "hw.gpu.task":
 		return 260
-	case "hw.type":
+	case "hw.id":
 		return 261
-	case "hw.vendor":
+	case "hw.model":
 		return 262
-	case "inference_id":
+	case "hw.name":
 		return 263
-	case "jsonrpc.protocol.version":
+	case "hw.type":
 		return 264
-	case "jsonrpc.request.id":
+	case "hw.vendor":
 		return 265
-	case "kernel_duration_ms":
+	case "inference_id":
 		return 266
-	case "kv_cache_hit_rate":
+	case "jsonrpc.protocol.version":
 		return 267
-	case "kv_cache_latency_ms":
+	case "jsonrpc.request.id":
 		return 268
-	case "llm.completion.tokens":
+	case "kernel_duration_ms":
 		return 269
-	case "llm.model.name":
+	case "kv_cache_hit_rate":
 		return 270
-	case "llm.prompt.tokens":
+	case "kv_cache_latency_ms":
 		return 271
-	case "llm.queue_wait_ms":
+	case "llm.completion.tokens":
 		return 272
-	case "llm.request.model":
+	case "llm.model.name":
 		return 273
-	case "llm.request.temperature":
+	case "llm.prompt.tokens":
 		return 274
-	case "llm.ttft_ms":
+	case "llm.queue_wait_ms":
 		return 275
-	case "max_memory_reserved":
+	case "llm.request.model":
 		return 276
-	case "mcp.method.name":
+	case "llm.request.temperature":
 		return 277
-	case "mcp.protocol.version":
+	case "llm.ttft_ms":
 		return 278
-	case "mcp.resource.uri":
+	case "max_memory_reserved":
 		return 279
-	case "mcp.session.id":
+	case "mcp.method.name":
 		return 280
-	case "memory_allocated":
+	case "mcp.protocol.version":
 		return 281
-	case "metadata":
+	case "mcp.resource.uri":
 		return 282
-	case "model-version":
+	case "mcp.session.id":
 		return 283
-	case "model.name":
+	case "memory_allocated":
 		return 284
-	case "model.version":
+	case "metadata":
 		return 285
-	case "model_name":
+	case "model-version":
 		return 286
-	case "native_alloc_rate":
+	case "model.name":
 		return 287
-	case "network.protocol.name":
+	case "model.version":
 		return 288
-	case "network.protocol.version":
+	case "model_name":
 		return 289
-	case "network.transport":
+	case "native_alloc_rate":
 		return 290
-	case "openai.api.type":
+	case "network.protocol.name":
 		return 291
-	case "openai.request.service_tier":
+	case "network.protocol.version":
 		return 292
-	case "openai.response.service_tier":
+	case "network.transport":
 		return 293
-	case "openai.response.system_fingerprint":
+	case "openai.api.type":
 		return 294
-	case "output.token_count":
+	case "openai.request.service_tier":
 		return 295
-	case "phase":
+	case "openai.response.service_tier":
 		return 296
-	case "prefill.duration_ms":
+	case "openai.response.system_fingerprint":
 		return 297
-	case "process.executable.name":
+	case "output.token_count":
 		return 298
-	case "process.executable.path":
+	case "phase":
 		return 299
-	case "process.exit.code":
+	case "prefill.duration_ms":
 		return 300
-	case "prompt":
+	case "process.executable.name":
 		return 301
-	case "prompt.hash":
+	case "process.executable.path":
 		return 302
-	case "prompt_chain":
+	case "process.exit.code":
 		return 303
-	case "prompt_length_bucket":
+	case "prompt":
 		return 304
-	case "quantization_type":
+	case "prompt.hash":
 		return 305
-	case "request.batch_size":
+	case "prompt_chain":
 		return 306
-	case "request.id":
+	case "prompt_length_bucket":
 		return 307
-	case "request_id":
+	case "quantization_type":
 		return 308
-	case "reserved":
+	case "request.batch_size":
 		return 309
-	case "retriever.hit_count":
+	case "request.id":
 		return 310
-	case "retriever.top_k":
+	case "request_id":
 		return 311
-	case "retriever.type":
+	case "reserved":
 		return 312
-	case "rpc.response.status_code":
+	case "retriever.hit_count":
 		return 313
-	case "server.address":
+	case "retriever.top_k":
 		return 314
-	case "server.port":
+	case "retriever.type":
 		return 315
-	case "service.name":
+	case "rpc.response.status_code":
 		return 316
-	case "service.version":
+	case "server.address":
 		return 317
-	case "session.id":
+	case "server.port":
 		return 318
-	case "signal_type":
+	case "service.name":
 		return 319
-	case "slo_id":
+	case "service.version":
 		return 320
-	case "source_model":
+	case "session.id":
 		return 321
-	case "span_duration_variance":
+	case "signal_type":
 		return 322
-	case "step_id":
+	case "slo_id":
 		return 323
-	case "stop_reason":
+	case "source_model":
 		return 324
-	case "time_to_first_token":
+	case "span_duration_variance":
 		return 325
-	case "token.count":
+	case "step_id":
 		return 326
-	case "token_seq_pos":
+	case "stop_reason":
 		return 327
-	case "token_throughput":
+	case "time_to_first_token":
 		return 328
-	case "tokenizer-hash":
+	case "token.count":
 		return 329
-	case "tokenizer_wait_ms":
+	case "token_seq_pos":
 		return 330
-	case "user.id":
+	case "token_throughput":
 		return 331
-	case "user_tier":
+	case "tokenizer-hash":
 		return 332
-	case "value":
+	case "tokenizer_wait_ms":
 		return 333
-	case "violation_level":
+	case "user.id":
 		return 334
+	case "user_tier":
+		return 335
+	case "value":
+		return 336
+	case "violation_level":
+		return 337
 	}
 	return family(key)
 }

@@ -51,6 +51,10 @@ type fixture struct {
 		Finish          []string `json:"finish"`
 		Terminal        string   `json:"terminal"`
 		ErrorType       *string  `json:"error_type"`
+		Engine          struct {
+			TTFTMs  *float64 `json:"ttft_ms"`
+			TotalMs *float64 `json:"total_ms"`
+		} `json:"engine"`
 	} `json:"expect"`
 
 	body []byte
@@ -167,6 +171,8 @@ func checkAnswer(t *testing.T, f *fixture, o *telemetry) {
 	optional(t, got, genaiconv.UsageCacheReadInputTokensKey, e.CachedTokens)
 	optional(t, got, genaiconv.UsageReasoningOutputTokensKey, e.ReasoningTokens)
 	optional(t, got, "error.type", e.ErrorType, "stream_truncated")
+	optional(t, got, semconv.GenAIEngineTTFTMsKey, e.Engine.TTFTMs)
+	optional(t, got, semconv.GenAIEngineTotalMsKey, e.Engine.TotalMs)
 	var firstChunk *float64
 	if e.FirstChunkMs != nil {
 		firstChunk = new(*e.FirstChunkMs / 1000)

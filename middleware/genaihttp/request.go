@@ -103,6 +103,13 @@ func (b *requestBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
+// tools is how many tools the request offers, as far as was read.
+func (b *requestBody) tools() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reader.Tools()
+}
+
 // facts is what was read so far, and whether the answer will tell its usage.
 func (b *requestBody) facts() (facts genaitrace.Request, usage bool) {
 	b.mu.Lock()

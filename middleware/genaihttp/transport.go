@@ -126,6 +126,9 @@ func (t *transport) try(req *http.Request, a attempt, marked bool) (resp *http.R
 	handedOver = true
 	late, _ := a.body.facts()
 	a.call.SetRequest(late)
+	if n := a.body.tools(); n > 0 {
+		a.call.SetAttributes(semconv.GenAIRequestToolCount(n))
+	}
 	if err != nil || resp == nil {
 		a.fail(req.Context(), "", err)
 		return resp, err

@@ -225,7 +225,7 @@ func TestTheModelIsReadFromAnyKindOfBody(t *testing.T) {
 func TestTheRequestIsDescribed(t *testing.T) {
 	o := newTelemetry(t)
 	req := httptest.NewRequest(http.MethodPost, "https://api.example.com/v1/chat/completions", io.NopCloser(strings.NewReader(
-		`{"model":"gpt-fx","temperature":0.5,"top_p":0.9,"max_tokens":64,"stream":true}`)))
+		`{"model":"gpt-fx","temperature":0.5,"top_p":0.9,"max_tokens":64,"stream":true,"tools":[{"a":1},{"b":2}]}`)))
 	opts := append(o.options(), genaihttp.WithProvider(genaiconv.ProviderNameGroq))
 	resp, err := genaihttp.NewTransport(answers(200, "text/event-stream", textEvent+finishEvent+usageEvent+doneEvent), opts...).RoundTrip(req)
 	require.NoError(t, err)
@@ -248,6 +248,7 @@ func TestTheRequestIsDescribed(t *testing.T) {
 		"gen_ai.usage.input_tokens":      int64(19),
 		"gen_ai.usage.output_tokens":     int64(2),
 		"genai.span.role":                "inference",
+		"genai.request.tool_count":       int64(2),
 		"http.request.method":            "POST",
 		"http.response.status_code":      int64(200),
 		"server.address":                 "api.example.com",

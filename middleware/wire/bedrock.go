@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/base64"
 	"net/http"
+
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // bedrock reads Amazon Bedrock's Converse (typed events, and whole answers) and
@@ -45,7 +47,7 @@ func readConverse(a *Answer, b []byte) {
 		case "usage":
 			readBedrockUsage(a, value)
 		case "metrics":
-			t := timesFrom("bedrock.metrics")
+			t := timesFrom(semconv.GenAITimingSourceBedrockMetrics)
 			t.Total = duration(valueIn(value, "latencyMs"), milliseconds)
 			a.SetTimes(t)
 		case "p": // padding against the reading of lengths
@@ -117,7 +119,7 @@ func (a *Answer) readInvoked(name, encoded []byte) {
 		return
 	}
 	readBedrockUsage(a, metrics)
-	t := timesFrom("bedrock.invocationMetrics")
+	t := timesFrom(semconv.GenAITimingSourceBedrockInvocationMetrics)
 	t.FirstToken = duration(valueIn(metrics, "firstByteLatency"), milliseconds)
 	t.Total = duration(valueIn(metrics, "invocationLatency"), milliseconds)
 	a.SetTimes(t)
@@ -167,7 +169,7 @@ func readInvokedOutput(a *Answer, b []byte) {
 
 // bedrockHeaders reads the headers of InvokeModel.
 func bedrockHeaders(h http.Header) (t EngineTimes, u tokens) {
-	t = timesFrom("bedrock.headers")
+	t = timesFrom(semconv.GenAITimingSourceBedrockHeaders)
 	t.Total = duration(header(h, "X-Amzn-Bedrock-Invocation-Latency"), milliseconds)
 	u.input.read(header(h, "X-Amzn-Bedrock-Input-Token-Count"))
 	u.output.read(header(h, "X-Amzn-Bedrock-Output-Token-Count"))

@@ -1,6 +1,10 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/genaitrace/otelgenai/semconv"
+)
 
 // readExtension reads what servers add at the top of a chat chunk or completion.
 func readExtension(a *Answer, name, value []byte) {
@@ -29,7 +33,7 @@ func readExtension(a *Answer, name, value []byte) {
 // where the server is told to. Its time to first token counts from the scheduler,
 // so it is prefill.
 func readVLLMMetrics(a *Answer, b []byte) {
-	t := timesFrom("vllm.metrics")
+	t := timesFrom(semconv.GenAITimingSourceVllmMetrics)
 	members(b, func(key, value []byte) {
 		switch string(key) {
 		case "queue_time_ms":
@@ -59,7 +63,7 @@ func (t *EngineTimes) readGroq(name, value []byte) {
 
 // readCerebras reads time_info, whose members have Groq's names.
 func readCerebras(a *Answer, b []byte) {
-	t := timesFrom("cerebras.time_info")
+	t := timesFrom(semconv.GenAITimingSourceCerebrasTimeInfo)
 	members(b, func(key, value []byte) { t.readGroq(key, value) })
 	a.SetTimes(t)
 }
@@ -68,7 +72,7 @@ func readCerebras(a *Answer, b []byte) {
 // in the last chunk of a stream that asked for them. Values are numbers, or
 // numbers in strings.
 func readFireworks(a *Answer, b []byte) {
-	t := timesFrom("fireworks.perf_metrics")
+	t := timesFrom(semconv.GenAITimingSourceFireworksPerfMetrics)
 	var u tokens
 	members(b, func(key, value []byte) {
 		if nonEmptyString(value) {
@@ -98,7 +102,7 @@ func readFireworks(a *Answer, b []byte) {
 // fireworksHeaders reads the headers of Fireworks. A stream has the time to first
 // token alone; the phases are told by deployments of one's own.
 func fireworksHeaders(h http.Header) (t EngineTimes, u tokens) {
-	t = timesFrom("fireworks.headers")
+	t = timesFrom(semconv.GenAITimingSourceFireworksHeaders)
 	t.FirstToken = duration(header(h, "Fireworks-Server-Time-To-First-Token"), seconds)
 	t.Total = duration(header(h, "Fireworks-Server-Processing-Time"), seconds)
 	t.Tokenize = duration(header(h, "Fireworks-Tokenizer-Duration"), seconds)

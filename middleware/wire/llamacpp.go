@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/genaitrace/otelgenai/semconv"
+
 // llamaCPP reads llama.cpp's own completion: the last event has "stop": true.
 type llamaCPP struct{}
 
@@ -47,7 +49,7 @@ func (llamaCPP) Read(a *Answer, e Event) {
 // (cache_n) and what was computed (prompt_n). A cache that held nothing is not
 // told apart from none.
 func readTimings(a *Answer, b []byte) {
-	t := timesFrom("llamacpp.timings")
+	t := timesFrom(semconv.GenAITimingSourceLlamacppTimings)
 	var cached, computed, predicted count
 	members(b, func(key, value []byte) {
 		switch string(key) {

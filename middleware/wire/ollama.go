@@ -1,12 +1,14 @@
 package wire
 
+import "github.com/genaitrace/otelgenai/semconv"
+
 // ollama reads Ollama's chat, generate and embed: one JSON document a line, the
 // last with "done": true, counts and durations.
 type ollama struct{}
 
 func (ollama) Read(a *Answer, e Event) {
 	b := e.Data
-	t := timesFrom("ollama")
+	t := timesFrom(semconv.GenAITimingSourceOllama)
 	var u tokens
 	done, reason := false, ""
 	members(b, func(key, value []byte) {

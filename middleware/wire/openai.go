@@ -1,6 +1,10 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/genaitrace/otelgenai/semconv"
+)
 
 // openAI reads chat completions, completions and embeddings: chunks, and whole
 // answers, which differ in one name ("message" for "delta").
@@ -127,7 +131,7 @@ func readOpenAIUsage(a *Answer, b []byte) {
 	}
 	var t tokens
 	var total count
-	times := timesFrom("groq.usage")
+	times := timesFrom(semconv.GenAITimingSourceGroqUsage)
 	members(b, func(key, value []byte) {
 		switch string(key) {
 		case "prompt_tokens", "input_tokens":
@@ -173,7 +177,7 @@ func readOpenAIDetails(t *tokens, b []byte) {
 
 // openAIHeaders reads openai-processing-ms.
 func openAIHeaders(h http.Header) EngineTimes {
-	t := timesFrom("openai.headers")
+	t := timesFrom(semconv.GenAITimingSourceOpenAIHeaders)
 	t.Processing = duration(header(h, "Openai-Processing-Ms"), milliseconds)
 	return t
 }

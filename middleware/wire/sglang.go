@@ -1,6 +1,10 @@
 package wire
 
-import "time"
+import (
+	"time"
+
+	"github.com/genaitrace/otelgenai/semconv"
+)
 
 // sglang reads SGLang's own generate. The text of a stream is cumulative, unless
 // the server runs with --stream-output.
@@ -52,7 +56,7 @@ func readMetaInfo(a *Answer, b []byte, index int) (generated count) {
 	if len(b) == 0 || b[0] != '{' {
 		return count{}
 	}
-	t := timesFrom("sglang.meta_info")
+	t := timesFrom(semconv.GenAITimingSourceSglangMetaInfo)
 	var u tokens
 	var entered, prefilled, finished *time.Duration // since 1970
 	members(b, func(key, value []byte) {

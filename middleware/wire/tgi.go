@@ -1,6 +1,10 @@
 package wire
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/genaitrace/otelgenai/semconv"
+)
 
 // tgi reads Text Generation Inference's generate and generate_stream: a token an
 // event, the last with the whole text and details.
@@ -80,7 +84,7 @@ func tgiHeaders(h http.Header) (t EngineTimes, u tokens) {
 	if header(h, "X-Inference-Time") == nil {
 		return t, u // its other headers have names that anybody may use
 	}
-	t = timesFrom("tgi.headers")
+	t = timesFrom(semconv.GenAITimingSourceTgiHeaders)
 	t.Queue = duration(header(h, "X-Queue-Time"), milliseconds)
 	t.Validation = duration(header(h, "X-Validation-Time"), milliseconds)
 	t.Inference = duration(header(h, "X-Inference-Time"), milliseconds)

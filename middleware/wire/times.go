@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -13,13 +15,14 @@ import (
 // EngineTimes are durations of one request as the engine reports them, in the
 // answer or in a header. nil is unknown. The phases become attributes of the
 // call's span and spans below it, and Source their genai.timing.source, such as
-// "vllm.metrics"; see [genaitrace.Call.RecordPhases]. The others stay here.
+// "vllm.metrics"; see [genaitrace.Call.RecordPhases]. FirstToken and Total become attributes; the others
+// stay here.
 type EngineTimes struct {
 	genaitrace.PhaseTimes
 
-	// FirstToken is the server's own time to first token.
+	// FirstToken is the server's own time to first token (genai.engine.ttft_ms).
 	FirstToken *time.Duration
-	// Total is the whole request.
+	// Total is the whole request (genai.engine.total_ms).
 	Total *time.Duration
 	// Validation, Inference and PerToken are what Text Generation Inference
 	// tells besides: checking the request, prefill and decode together, and their
@@ -42,8 +45,18 @@ func (t *EngineTimes) fields() [12]**time.Duration {
 	}
 }
 
-// record hands the phases to the call.
+// record hands the phases to the call, and what is of the whole request.
 func (t *EngineTimes) record(call *genaitrace.Call) {
+	var attrs []attribute.KeyValue
+	if t.FirstToken != nil && *t.FirstToken >= 0 {
+		attrs = append(attrs, semconv.GenAIEngineTTFTMs(float64(*t.FirstToken)/1e6))
+	}
+	if t.Total != nil && *t.Total >= 0 {
+		attrs = append(attrs, semconv.GenAIEngineTotalMs(float64(*t.Total)/1e6))
+	}
+	if len(attrs) > 0 {
+		call.SetAttributes(append(attrs, semconv.GenAITimingSource(t.Source))...)
+	}
 	p := t.PhaseTimes
 	if p.Source = ""; p != (genaitrace.PhaseTimes{}) {
 		call.RecordPhases(t.PhaseTimes)
