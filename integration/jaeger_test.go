@@ -181,7 +181,7 @@ func text(v attribute.Value) string {
 	case attribute.INT64:
 		return fmt.Sprint(float64(v.AsInt64()))
 	case attribute.STRINGSLICE, attribute.BOOLSLICE, attribute.INT64SLICE, attribute.FLOAT64SLICE:
-		return v.Emit()
+		return v.String()
 	default:
 		return fmt.Sprint(v.AsInterface())
 	}
