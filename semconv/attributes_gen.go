@@ -1607,6 +1607,9 @@ const (
 	GenAITraceSourceAgentLoop GenAITraceSourceAttr = "agent_loop"
 	// GenAITraceSourceToolCall: a tool.
 	GenAITraceSourceToolCall GenAITraceSourceAttr = "tool_call"
+	// GenAITraceSourceProbe: a check of the telemetry itself, by genaihttp.Probe
+	// or Check.
+	GenAITraceSourceProbe GenAITraceSourceAttr = "probe"
 )
 
 // GenAITraceSource returns genai.trace.source: what set the request going.

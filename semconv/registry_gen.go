@@ -473,6 +473,7 @@ var attributes = [...]Attribute{
 		{Value: "user_input", Brief: "a user"},
 		{Value: "agent_loop", Brief: "a turn of an agent"},
 		{Value: "tool_call", Brief: "a tool"},
+		{Value: "probe", Brief: "a check of the telemetry itself, by genaihttp.Probe or Check"},
 	}},
 	{Key: "genai.trace_flags", Type: "string", Brief: "W3C trace flags as they arrived, in hex, where a server may have changed them", Origin: "house"},
 	{Key: "genai.ttft.emit_ms", Type: "double", Unit: "ms", Brief: "part of llm.ttft_ms between the end of prefill and the first output handed to the stream", Origin: "house"},

@@ -21,4 +21,8 @@
 // io.ReaderFrom work through the handler as without it. Providers come by
 // option and default to the OpenTelemetry globals; propagation defaults to W3C
 // Trace Context and baggage. Inside otelhttp's handler, ours is its child.
+//
+// [Check] at the start, and [Probe] as a health endpoint, send a synthetic request
+// through the installed handler and transport and say what of the trace is missing,
+// and what mends it. [WithTraceResponse] tells callers which span served them.
 package genaihttp

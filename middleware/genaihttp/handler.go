@@ -54,8 +54,12 @@ func NewHandler(next http.Handler, opts ...Option) http.Handler {
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p := probingOf(r.Context()); p != nil {
+		h.probed(p, w, r)
+		return
+	}
 	if h.config.filter != nil && !h.config.filter(r) {
-		h.next.ServeHTTP(w, r)
+		h.passBy(w, r)
 		return
 	}
 	if x := exchangeOf(r.Context()); x != nil {
@@ -78,7 +82,7 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 		Attributes: serverAttributes(outer, known),
 		Options:    options,
 	})
-	x := &exchange{}
+	x := &exchange{handler: h}
 	r := outer.WithContext(context.WithValue(ctx, exchangeKey{}, x))
 	if call == nil && !h.duration.enabled(ctx) && !h.config.responds() {
 		defer handBack(outer, r)
@@ -114,7 +118,8 @@ func handBack(outer, r *http.Request) {
 
 // An exchange is what the handlers of one request share.
 type exchange struct {
-	writer *writer // nil where nothing records
+	handler *handler // that made it
+	writer  *writer  // nil where nothing records
 
 	mu      sync.Mutex
 	route   string
