@@ -2,8 +2,8 @@ package propagation
 
 import (
 	"slices"
-	"sync/atomic"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 )
 
@@ -13,7 +13,7 @@ import (
 // [propagation.NewCompositeTextMapPropagator], a format never overwrites one of
 // higher precedence.
 //
-// Make one with [New]. The zero value and a nil *Bridge are New(). A Bridge must
+// Make one with [New]. The zero value and a nil *Bridge carry the same as New(). A Bridge must
 // not be copied and may be used by any number of goroutines.
 type Bridge struct {
 	reads, writes []Format // beside W3C, in order of precedence
@@ -25,7 +25,9 @@ type Bridge struct {
 	trusted       map[string]bool
 	tenantKey     []byte
 
-	shedBaggage, shedChains, shedState, conflicts, refusedBaggage atomic.Int64
+	meterProvider metric.MeterProvider
+
+	shedBaggage, shedChains, shedState, conflicts, refusedBaggage count
 }
 
 var _ propagation.TextMapPropagator = (*Bridge)(nil)
@@ -136,6 +138,7 @@ func New(opts ...Option) *Bridge {
 		b.reads = slices.DeleteFunc(b.reads, func(f Format) bool { return f == B3Multi })
 	}
 	b.fixed = b.needs()
+	b.connect()
 	return b
 }
 
@@ -170,26 +173,4 @@ func (b *Bridge) Fields() []string {
 		fields = append(fields, promptTraceKey)
 	}
 	return append(fields, baggageKey)
-}
-
-// Stats counts what a [Bridge] left out, since it was made.
-type Stats struct {
-	// What did not fit into the budget or its format.
-	ShedBaggageMembers, ShedPromptChains, ShedStateMembers int64
-	// RefusedBaggage counts requests with more than 8192 bytes of baggage.
-	RefusedBaggage int64
-	// Conflicts counts those that [Received] tells of.
-	Conflicts int64
-}
-
-// Stats returns the counts so far. A nil Bridge shares them with all nil ones.
-func (b *Bridge) Stats() Stats {
-	b = b.orPlain()
-	return Stats{
-		ShedBaggageMembers: b.shedBaggage.Load(),
-		ShedPromptChains:   b.shedChains.Load(),
-		ShedStateMembers:   b.shedState.Load(),
-		RefusedBaggage:     b.refusedBaggage.Load(),
-		Conflicts:          b.conflicts.Load(),
-	}
 }

@@ -71,12 +71,12 @@ type incoming struct {
 }
 
 func (b *Bridge) receive(ctx context.Context, carrier propagation.TextMapCarrier, in *incoming) context.Context {
-	b.readFormats(carrier, in)
+	b.readFormats(ctx, carrier, in)
 	var bag baggage.Baggage
 	if !b.public {
 		var ok bool
 		if bag, ok = readBaggage(carrier); !ok {
-			b.refusedBaggage.Add(1)
+			b.refusedBaggage.add(ctx, 1)
 		}
 	}
 	tag := ""
@@ -97,7 +97,7 @@ func (b *Bridge) receive(ctx context.Context, carrier propagation.TextMapCarrier
 }
 
 // readFormats finds the first valid format, and the others that contradict it.
-func (b *Bridge) readFormats(carrier propagation.TextMapCarrier, in *incoming) {
+func (b *Bridge) readFormats(ctx context.Context, carrier propagation.TextMapCarrier, in *incoming) {
 	if readW3C(carrier, &in.remote) {
 		in.format = W3C
 	}
@@ -110,7 +110,7 @@ func (b *Bridge) readFormats(carrier propagation.TextMapCarrier, in *incoming) {
 		case !r.sc.HasTraceID():
 		case contradict(in.remote.sc, r.sc):
 			in.conflicts = append(in.conflicts, Conflict{f.String(), r.sc})
-			b.conflicts.Add(1)
+			b.conflicts.add(ctx, 1)
 		default:
 			in.remote.complete(&r)
 		}
@@ -180,7 +180,7 @@ func (in *incoming) links(all bool) []trace.Link {
 func (b *Bridge) continued(ctx context.Context, carrier propagation.TextMapCarrier, before *state, in *incoming, tag string) context.Context {
 	var chain *PromptChain
 	if b.chain {
-		chain = b.readChain(carrier, in)
+		chain = b.readChain(ctx, carrier, in)
 	}
 	if before == nil && chain == nil && tag == "" && b.tenantKey == nil && in.conflicts == nil && in.remote.plain() {
 		return trace.ContextWithSpanContext(ctx, in.remote.sc)
@@ -198,14 +198,14 @@ func (b *Bridge) continued(ctx context.Context, carrier propagation.TextMapCarri
 }
 
 // readChain returns the prompt chain if it is of the trace that is continued.
-func (b *Bridge) readChain(carrier propagation.TextMapCarrier, in *incoming) *PromptChain {
+func (b *Bridge) readChain(ctx context.Context, carrier propagation.TextMapCarrier, in *incoming) *PromptChain {
 	c, ok := readChain(carrier)
 	switch {
 	case !ok:
 		return nil
 	case c.TraceID != in.remote.sc.TraceID():
 		in.conflicts = append(in.conflicts, Conflict{promptTraceKey, trace.NewSpanContext(trace.SpanContextConfig{TraceID: c.TraceID, Remote: true})})
-		b.conflicts.Add(1)
+		b.conflicts.add(ctx, 1)
 		return nil
 	default:
 		return &c

@@ -28,12 +28,10 @@ func (b *Bridge) Inject(ctx context.Context, carrier propagation.TextMapCarrier)
 	for _, f := range b.writes {
 		f.write(&o, carrier)
 	}
-	if o.shed > 0 {
-		b.shedState.Add(int64(o.shed))
-	}
+	b.shedState.add(ctx, o.shed)
 	st := stateOf(ctx)
 	if b.chain {
-		room -= b.writeChain(st, &o, carrier, room)
+		room -= b.writeChain(ctx, st, &o, carrier, room)
 	}
 	b.writeBaggage(ctx, st, &o, carrier, room)
 }
@@ -52,14 +50,14 @@ func (b *Bridge) room() int {
 }
 
 // writeChain writes the prompt chain and returns what it took.
-func (b *Bridge) writeChain(st *state, o *outgoing, carrier propagation.TextMapCarrier, room int) int {
+func (b *Bridge) writeChain(ctx context.Context, st *state, o *outgoing, carrier propagation.TextMapCarrier, room int) int {
 	value := ""
 	if st != nil && st.chain != nil && st.chain.TraceID == o.sc.TraceID() && o.sc.IsValid() && len(st.chain.Hops) > 0 {
 		value = formatChain(st.chain)
 	}
 	size := headerSize(promptTraceKey, len(value))
 	if value != "" && size > room {
-		b.shedChains.Add(1)
+		b.shedChains.add(ctx, 1)
 		value = ""
 	}
 	if o.sc.IsValid() {
@@ -88,9 +86,7 @@ func (b *Bridge) writeBaggage(ctx context.Context, st *state, o *outgoing, carri
 		return
 	}
 	list, shed := formatBaggage(bag, tag, b.first, room-headerSize(baggageKey, 0))
-	if shed > 0 {
-		b.shedBaggage.Add(int64(shed))
-	}
+	b.shedBaggage.add(ctx, shed)
 	replace(carrier, baggageKey, list)
 }
 

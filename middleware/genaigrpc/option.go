@@ -26,7 +26,7 @@ type config struct {
 }
 
 func newConfig(opts []Option) config {
-	c := config{propagator: propagation.New(), modelCalls: defaultModelCalls}
+	c := config{modelCalls: defaultModelCalls}
 	for _, o := range opts {
 		if o != nil {
 			c = o.apply(c)
@@ -37,6 +37,9 @@ func newConfig(opts []Option) config {
 	}
 	if c.meterProvider == nil {
 		c.meterProvider = otel.GetMeterProvider()
+	}
+	if c.propagator == nil {
+		c.propagator = propagation.New(propagation.WithMeterProvider(c.meterProvider))
 	}
 	return c
 }

@@ -10,8 +10,8 @@ import (
 // phase: each message that is sent counts its tokens when it is handed to the
 // stream, as [genaitrace.Decode.Tokens] would. count says how many a message holds;
 // nil means one each, and 0 that the message is none. Where it panics, the message
-// counts none. The phase stays for the handler to end, but fails where sending
-// does. Where d is nil it returns stream itself.
+// counts none. The phase stays for the handler, or its inference, to end. Where d is
+// nil it returns stream itself.
 //
 // Generated code takes the result like the stream it was given:
 //
@@ -36,11 +36,7 @@ func (s *tokenStream) SendMsg(message any) error {
 	if n := s.tokens(message); n > 0 {
 		s.decode.Tokens(n)
 	}
-	err := s.ServerStream.SendMsg(message)
-	if err != nil {
-		s.decode.Fail(err)
-	}
-	return err
+	return s.ServerStream.SendMsg(message)
 }
 
 func (s *tokenStream) tokens(message any) (n int) {

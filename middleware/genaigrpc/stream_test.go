@@ -79,6 +79,7 @@ func TestAClientThatLeavesEndsTheDecodePhase(t *testing.T) {
 	l := served(t, o, decoding(o, nil, func(stream grpc.ServerStreamingServer[wrapperspb.StringValue]) error {
 		for {
 			if err := stream.Send(wrapperspb.String("a")); err != nil {
+				<-stream.Context().Done() // which gRPC may see a moment after the stream
 				return err
 			}
 		}

@@ -43,7 +43,7 @@ type optionFunc func(config) config
 func (f optionFunc) apply(c config) config { return f(c) }
 
 func newConfig(opts []Option) config {
-	c := config{propagators: propagation.New()}
+	c := config{}
 	for _, o := range opts {
 		if o != nil {
 			c = o.apply(c)
@@ -51,6 +51,9 @@ func newConfig(opts []Option) config {
 	}
 	if c.meterProvider == nil {
 		c.meterProvider = otel.GetMeterProvider()
+	}
+	if c.propagators == nil {
+		c.propagators = propagation.New(propagation.WithMeterProvider(c.meterProvider))
 	}
 	return c
 }
