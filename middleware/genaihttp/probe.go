@@ -118,8 +118,12 @@ func (p *probe) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
+	body, err := json.Marshal(a)
+	if err != nil {
+		otel.Handle(fmt.Errorf("genaihttp: probe: %w", err))
+	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(a) // who left does not read it
+	_, _ = w.Write(append(body, '\n')) // who left does not read it
 }
 
 // check runs at most once an interval. What asks meanwhile waits for the run.

@@ -122,7 +122,7 @@ func serveLoopback(ctx context.Context, h http.Handler) (url string, stop func()
 		return "", nil, err
 	}
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: probeTimeout, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: h, ReadHeaderTimeout: probeTimeout, ErrorLog: log.New(io.Discard, "", 0), //nolint:forbidigo // so that net/http does not log
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	var serving sync.WaitGroup
