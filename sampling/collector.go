@@ -116,7 +116,7 @@ type SamplerTier struct {
 //
 // Where services have Tails of their own, what these keep is kept here by
 //
-//	sampling.Any(sampling.Match("tail", sampling.Selector{Key: sampling.ReasonKey}), policy)
+//	sampling.Any(sampling.Match("tail", sampling.Selector{Key: semconv.GenAISamplingReasonKey}), policy)
 func CollectorConfig(p Policy, o CollectorOptions) (Collector, error) {
 	s, atoms, err := translate(p)
 	var longest time.Duration

@@ -40,8 +40,8 @@ func (s *share) follow(p float64) {
 	s.set(min(p, s.value()*maxRise))
 }
 
-// AboveQuantile keeps a trace that lasts longer than the share q of the recent ones,
-// such as 0.99: the limit is learned, and in an overload, when everything is slow,
+// AboveQuantile keeps a trace that lasts longer, in this process, than the share q of the
+// recent ones, such as 0.99: the limit is learned, and in an overload, when everything is slow,
 // the policy still keeps about 1-q of the traces. The limit is right within 3 %.
 func AboveQuantile(q float64, o QuantileOptions) Policy {
 	return Policy{quantileRule{

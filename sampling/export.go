@@ -52,10 +52,7 @@ func (t *Tail) exportable(b *batch) []sdktrace.ReadOnlySpan {
 	return ready
 }
 
-// stamp returns what the local roots of a batch say about its sampling: what kept the
-// trace, which is the name of a policy or of a Match, custom:<name>, head, remote, callee,
-// forced, or what [Tail.Keep] was given; how many spans are missing; and whether an
-// earlier part may be.
+// stamp returns what the local roots of a batch say about its sampling.
 func (t *Tail) stamp(b *batch, late bool) []attribute.KeyValue {
 	why := b.note
 	if why == "" {

@@ -89,13 +89,14 @@ type config struct {
 	problem error
 }
 
-// WithLimits bounds memory and time.
+// WithLimits bounds memory and time. Limits that are negative or contradict each other are
+// an error of [NewTail]. Default: those that [Limits] names.
 func WithLimits(l Limits) Option { return optionFunc(func(c *config) { c.limits = l }) }
 
 // WithHead sets what callees are told. Default: [HeadCertain].
 func WithHead(h Head) Option { return optionFunc(func(c *config) { c.head = h }) }
 
-// WithTrust sets which callers are believed. Default: [TrustConsistent].
+// WithTrust sets which other processes are believed. Default: [TrustConsistent].
 func WithTrust(t Trust) Option { return optionFunc(func(c *config) { c.trust = t }) }
 
 // WithMeterProvider sets where metrics go. Default, and where mp is nil: the global
@@ -104,7 +105,7 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 	return optionFunc(func(c *config) { c.meter = mp })
 }
 
-// A Trace is what a custom policy sees of a local trace.
+// A Trace is what a custom policy sees of a local trace: the spans of this process.
 type Trace struct {
 	ID trace.TraceID
 	// Spans that have ended, in the order in which they did. They must not be changed.

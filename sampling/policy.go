@@ -15,8 +15,9 @@ import (
 
 // A Policy says which traces to keep. It is a value: it prints, it is written to
 // and read from JSON, and [Policy.Validate] says what is wrong with it. Policies
-// nest; make them with the functions of this package. The zero Policy is no policy
-// and not valid.
+// nest; make them with the functions of this package, which take any argument: what is
+// out of range is an error of Validate and of [NewTail]. The zero Policy is no policy and
+// not valid.
 //
 // A policy does nothing by itself: [NewTail] makes from it what decides, and what
 // learns, so that one policy may serve any number of Tails.

@@ -36,6 +36,9 @@ type plan struct {
 const over, half = 1200, 600
 
 func TestThreeProcessesKeepTheSameTraces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds, as slow requests do")
+	}
 	engine := startProcess(t, "engine", "")
 	gateway := startProcess(t, "gateway", engine.address)
 	edge := startProcess(t, "edge", gateway.address)

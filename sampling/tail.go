@@ -44,7 +44,11 @@ type Tail struct {
 // each part of policy and options that is wrong.
 //
 // The exporter is called from one goroutine, with at most 512 spans at a time.
-// What it fails to export is lost and counted: retrying is its own business.
+// What it fails to export is lost and counted: retrying is its own business. The local
+// roots of what it gets carry genai.sampling.reason, which is the name of the policy that
+// kept the trace or of its Match, custom:<name>, head, remote, callee, forced, or what
+// [Tail.Keep] was given; genai.sampling.truncated, how many spans are missing, if any are;
+// and genai.sampling.partial, if an earlier part may be. Package semconv has the keys.
 func NewTail(exporter sdktrace.SpanExporter, policy Policy, opts ...Option) (*Tail, error) {
 	if exporter == nil {
 		return nil, errors.New("sampling: the exporter is nil")
