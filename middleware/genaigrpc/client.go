@@ -104,9 +104,9 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 		ctx, r.span = h.tracer.Start(ctx, m.name,
 			trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(m.attrs...), trace.WithTimestamp(r.start))
 	}
-	carried := ctx
+	carried := h.promised(ctx)
 	if call.Span().IsRecording() {
-		carried = propagation.ContextWithCallerMark(ctx)
+		carried = propagation.ContextWithCallerMark(carried)
 	}
 	ctx = inject(ctx, carried, h.propagator)
 	if m.model != nil {

@@ -23,7 +23,8 @@ type TailSampler interface {
 }
 
 // WithTailSampler makes the client handler tell s what the trailers of servers say of
-// their traces, so that a failure which a server handled keeps the caller's part too.
+// their traces, so that a failure which a server handled keeps the caller's part too, and
+// the servers what is certain of the trace since the span of the call began.
 // Only connections to services of one's own should have it. Server handlers ignore it:
 // see [TailServerOptions]. Default, and where s is nil: trailers are not read.
 func WithTailSampler(s TailSampler) Option {
@@ -75,6 +76,19 @@ func tell(ctx context.Context, s TailSampler, err error) metadata.MD {
 	md := metadata.MD{}
 	propagation.InjectResponse(trace.ContextWithSpanContext(ctx, sc), propagation.GRPCMetadata(md))
 	return md
+}
+
+// promised is ctx with what is known of the trace by now, for the server. The span of a
+// call may have begun before that.
+func (h *clientHandler) promised(ctx context.Context) context.Context {
+	if h.tail == nil || trace.SpanContextFromContext(ctx).IsSampled() {
+		return ctx
+	}
+	sc := h.tail.Promise(ctx, false)
+	if !sc.IsSampled() {
+		return ctx
+	}
+	return trace.ContextWithSpanContext(ctx, sc)
 }
 
 // listen tells the tail sampler what a trailer says.

@@ -18,7 +18,9 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/genaigrpc"
+	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/sampling"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -27,6 +29,7 @@ import (
 type party struct {
 	*sampling.Tail
 
+	tp       *sdktrace.TracerProvider
 	tracer   trace.Tracer
 	exporter *tracetest.InMemoryExporter
 	options  []genaigrpc.Option
@@ -48,10 +51,10 @@ func newParty(t *testing.T) *party {
 	var err error
 	p.Tail, err = sampling.NewTail(p.exporter, sampling.Errors(), sampling.WithMeterProvider(metricnoop.NewMeterProvider()))
 	require.NoError(t, err)
-	tp := sdktrace.NewTracerProvider(p.ProviderOptions()...)
-	p.tracer = tp.Tracer("test")
+	p.tp = sdktrace.NewTracerProvider(p.ProviderOptions()...)
+	p.tracer = p.tp.Tracer("test")
 	p.options = []genaigrpc.Option{
-		genaigrpc.WithTracerProvider(tp), genaigrpc.WithMeterProvider(metricnoop.NewMeterProvider()),
+		genaigrpc.WithTracerProvider(p.tp), genaigrpc.WithMeterProvider(metricnoop.NewMeterProvider()),
 		genaigrpc.WithTailSampler(p),
 	}
 	t.Cleanup(func() { assert.NoError(t, p.Shutdown(context.Background())) })
@@ -159,4 +162,32 @@ func TestNoTailSamplerIsNone(t *testing.T) {
 		[]grpc.DialOption{grpc.WithStatsHandler(genaigrpc.NewClientHandler(o.options(genaigrpc.WithTailSampler(nil))...))})
 	_, err := complete(context.Background(), l.conn)
 	require.NoError(t, err)
+}
+
+func TestAServerIsToldWhatIsCertainByNow(t *testing.T) {
+	caller := newParty(t)
+	var told []trace.SpanContext
+	l := connectLoopback(t, service{complete: func(ctx context.Context, _ string) (string, error) {
+		told = append(told, trace.SpanContextFromContext(propagation.New().FromGRPC(ctx)))
+		return "a", nil
+	}}, nil, []grpc.DialOption{grpc.WithStatsHandler(genaigrpc.NewClientHandler(caller.options...))})
+	tracer := genaitrace.New(genaitrace.WithTracerProvider(caller.tp), genaitrace.WithMeterProvider(metricnoop.NewMeterProvider()))
+	ctx, root := caller.tracer.Start(context.Background(), "caller")
+	for range 2 {
+		ctx, call := tracer.StartCall(ctx, genaitrace.Request{Provider: "vllm", Model: "m"})
+		if len(told) > 0 {
+			caller.fails(ctx) // while the call waits
+		}
+		_, err := complete(ctx, l.conn)
+		require.NoError(t, err)
+		call.End()
+	}
+	root.End()
+	l.stop()
+	require.Len(t, told, 2)
+	for i, sc := range told {
+		assert.Equal(t, i == 1, sc.IsSampled())
+		assert.Equal(t, i == 1, propagation.MemberOf(sc).Keep)
+		assert.True(t, propagation.HasCallerMark(sc))
+	}
 }
