@@ -66,6 +66,12 @@ func (s *Set) Admits(value string) bool {
 	return true
 }
 
+// Has reports whether value is one of the first, and does not make it one.
+func (s *Set) Has(value string) bool {
+	_, ok := s.seen.Load(value)
+	return ok
+}
+
 // Value is value itself where it is admitted or empty, else [Other].
 func (s *Set) Value(value string) string {
 	if value == "" || s.Admits(value) {

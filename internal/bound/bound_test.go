@@ -62,6 +62,10 @@ func TestSetAdmitsTheFirstValuesOnly(t *testing.T) {
 	}
 	assert.Equal(t, 100, admitted)
 	assert.Equal(t, bound.Other, s.Value("one more"))
+	empty := &bound.Set{Limit: 1}
+	assert.False(t, empty.Has("a"))
+	assert.True(t, empty.Admits("a"), "asking took no room")
+	assert.True(t, empty.Has("a"))
 	assert.Empty(t, s.Value(""), "unknown stays unknown")
 	assert.False(t, new(bound.Set).Admits("a"))
 }
