@@ -28,6 +28,7 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 	}
 	how, errType, err := judge(c.ctx, err, flag)
 	stats, _ := c.clock.close()
+	message := c.t.exceptionMessage(c.ctx, how, err) // before the lock: it may run code of the user's
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +53,7 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 		c.describe(stats, errType, duration)
 		setStatus(c.span, how, err)
 	}
-	entries = c.logEnd(stats, how, errType, err, duration)
+	entries = c.logEnd(stats, how, errType, err, message, duration)
 	endSpan(c.span, at)
 	c.run.callEnded(&c.usage)
 	c.record(stats, how, errType, duration)

@@ -11,7 +11,7 @@ import (
 
 // logEnd returns the records of a call that has ended: what it was, what failed, and,
 // where content goes on events, everything. c.mu is held.
-func (c *Call) logEnd(stats *clockStats, how outcome, errType string, err error, end int64) (entries []logEntry) {
+func (c *Call) logEnd(stats *clockStats, how outcome, errType string, err error, message string, end int64) (entries []logEntry) {
 	if c.gateway {
 		return nil // the record is that of the call that it makes
 	}
@@ -29,7 +29,7 @@ func (c *Call) logEnd(stats *clockStats, how outcome, errType string, err error,
 		entries = append(entries, logEntry{semconv.EventGenAICompletion, at, c.t.words.Rewrite(attrs)})
 	}
 	if how.isError() && c.t.logs.enabled(c.ctx, genaiconv.EventClientInferenceException) {
-		attrs := c.t.appendException(c.ctx, nil, errType, err)
+		attrs := c.t.appendException(nil, errType, err, message)
 		entries = append(entries, logEntry{genaiconv.EventClientInferenceException, at, attrs})
 	}
 	if c.content != nil && c.content.place&content.OnEvents != 0 && c.t.logs.enabled(c.ctx, genaiconv.EventClientInferenceOperationDetails) {
@@ -117,7 +117,8 @@ func (inf *Inference) logEnd(how outcome, errType string, err error, end int64) 
 	}
 	if how.isError() && inf.t.logs.enabled(inf.ctx, semconv.EventGenAIException) {
 		attrs := append(make([]attribute.KeyValue, 0, 4), semconv.GenAISpanRole(semconv.GenAISpanRoleInference))
-		entries = append(entries, logEntry{semconv.EventGenAIException, at, inf.t.appendException(inf.ctx, attrs, errType, err)})
+		attrs = inf.t.appendException(attrs, errType, err, inf.t.exceptionMessage(inf.ctx, how, err))
+		entries = append(entries, logEntry{semconv.EventGenAIException, at, attrs})
 	}
 	return entries
 }

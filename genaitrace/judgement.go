@@ -85,6 +85,7 @@ type evaluationEnd struct {
 	label   string
 	score   float64
 	scored  bool
+	why     string // as far as the content policy lets it
 }
 
 func (e *evaluationEnd) settle(end operationEnd, attrs []attribute.KeyValue) (operationEnd, []attribute.KeyValue) {
@@ -101,7 +102,8 @@ func (e *evaluationEnd) settle(end operationEnd, attrs []attribute.KeyValue) (op
 	return end, attrs
 }
 
-func (e *evaluationEnd) record(o *Operation, _ operationEnd) {
+func (e *evaluationEnd) record(o *Operation, end operationEnd) {
+	e.log(o, end)
 	m := &o.t.metrics.work
 	if !e.scored && e.label == "" || !m.evaluations.Enabled(o.ctx) {
 		return

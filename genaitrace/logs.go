@@ -1,6 +1,7 @@
 package genaitrace
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -24,17 +25,12 @@ func WithLoggerProvider(lp otellog.LoggerProvider) Option {
 	})
 }
 
-// severities are those of the registry.
+// severities are those of the registry; INFO where it has none.
 var severities = func() map[string]otellog.Severity {
 	all := map[string]otellog.Severity{}
-	for _, name := range []string{
-		semconv.EventGenAICompletion, semconv.EventGenAISignal, semconv.EventGenAIException,
-		genaiconv.EventClientInferenceOperationDetails, genaiconv.EventClientInferenceException,
-		genaiconv.EventExecuteToolException, genaiconv.EventEvaluationResult,
-	} {
-		all[name] = otellog.SeverityInfo
-		if event, ok := semconv.LookupEvent(name); ok && event.Severity > 0 {
-			all[name] = otellog.Severity(event.Severity)
+	for event := range semconv.Events() {
+		if event.Log {
+			all[event.Name] = cmp.Or(otellog.Severity(event.Severity), otellog.SeverityInfo)
 		}
 	}
 	return all
@@ -71,27 +67,30 @@ func (l logs) emitAll(ctx context.Context, entries []logEntry) {
 	}
 }
 
-// appendException appends what may be told of an error: its type, and its message
-// where content of this level goes on events. exceptionType is the name of its Go type,
-// or the error.type where that says nothing.
-func (t *Tracer) appendException(ctx context.Context, attrs []attribute.KeyValue, errType string, err error) []attribute.KeyValue {
+// appendException appends what may be told of an error: the name of its Go type, or
+// the error.type where that says nothing, its message where the content policy lets it
+// pass, and the stack where that was asked for.
+func (t *Tracer) appendException(attrs []attribute.KeyValue, errType string, err error, message string) []attribute.KeyValue {
 	exceptionType := statusText(err)
 	if exceptionType == "" {
 		exceptionType = errType
 	}
 	attrs = append(attrs, otelsemconv.ExceptionType(exceptionType))
-	if err == nil || err == errPanic { //nolint:errorlint // our own, which has no message to tell
-		return attrs
-	}
-	if message := t.errorMessage(ctx, err); message != "" {
+	if message != "" {
 		attrs = append(attrs, otelsemconv.ExceptionMessage(message))
+	}
+	if t.stacks {
+		attrs = append(attrs, otelsemconv.ExceptionStacktrace(stack()))
 	}
 	return attrs
 }
 
-// errorMessage is what the content policy lets through of an error's message, which
+// exceptionMessage is what the content policy lets through of an error's message, which
 // may quote a prompt. A hash of it would be of no use.
-func (t *Tracer) errorMessage(ctx context.Context, err error) string {
+func (t *Tracer) exceptionMessage(ctx context.Context, how outcome, err error) string {
+	if !how.isError() || err == nil || err == errPanic { //nolint:errorlint // our own, which has no message to tell
+		return ""
+	}
 	level, place := t.contentFor(ctx, noSpan, genaiconv.EventClientInferenceException)
 	if place&content.OnEvents == 0 || level < content.Redacted {
 		return ""

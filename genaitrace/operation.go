@@ -220,6 +220,7 @@ func (o *Operation) end(err error, flag endFlag, at time.Time) {
 		}
 		setStatus(o.span, end.how, err)
 	}
+	o.logException(end, err, took)
 	endSpan(o.span, at)
 	if o.last != nil {
 		o.last.record(o, end)

@@ -16,8 +16,12 @@ type PromptTemplate struct {
 	head, tail    int // of which so many stand before the first and after the last placeholder
 }
 
-// maxTemplateDepth bounds templates that call themselves.
-const maxTemplateDepth = 32
+const (
+	// maxTemplateDepth bounds templates that call themselves.
+	maxTemplateDepth = 32
+	// maxTemplateCalls bounds templates that call others many times.
+	maxTemplateCalls = 1000
+)
 
 // ParsePromptTemplate reads a template in the language of text/template, also that of
 // others who write {{name}}; its functions need not be known. Do it once, where the
@@ -30,12 +34,21 @@ func ParsePromptTemplate(name, version, source string) (*PromptTemplate, error) 
 		return nil, fmt.Errorf("genaitrace: prompt template: %w", err)
 	}
 	t := &PromptTemplate{name: name, version: version, exact: true}
-	t.walk(root.Root, trees, 1)
+	w := templateWalk{PromptTemplate: t, trees: trees}
+	w.walk(root.Root, 1)
 	return t, nil
 }
 
+// A templateWalk learns the shape of a template.
+type templateWalk struct {
+	*PromptTemplate
+
+	trees map[string]*parse.Tree
+	calls int
+}
+
 // walk goes over a template that stands so deep.
-func (t *PromptTemplate) walk(list *parse.ListNode, trees map[string]*parse.Tree, depth int) {
+func (t *templateWalk) walk(list *parse.ListNode, depth int) {
 	if list == nil {
 		return
 	}
@@ -54,27 +67,28 @@ func (t *PromptTemplate) walk(list *parse.ListNode, trees map[string]*parse.Tree
 				t.tail = 0
 			}
 		case *parse.IfNode:
-			t.branches(&n.BranchNode, trees, depth)
+			t.branches(&n.BranchNode, depth)
 		case *parse.WithNode:
-			t.branches(&n.BranchNode, trees, depth)
+			t.branches(&n.BranchNode, depth)
 		case *parse.RangeNode:
-			t.branches(&n.BranchNode, trees, depth)
+			t.branches(&n.BranchNode, depth)
 		case *parse.TemplateNode:
-			inner := trees[n.Name]
-			if inner == nil || depth == maxTemplateDepth {
+			t.calls++
+			inner := t.trees[n.Name]
+			if inner == nil || depth == maxTemplateDepth || t.calls > maxTemplateCalls {
 				t.exact = false
 				continue
 			}
-			t.walk(inner.Root, trees, depth+1)
+			t.walk(inner.Root, depth+1)
 		}
 	}
 }
 
 // branches go by data, so that nobody knows how much of them is used.
-func (t *PromptTemplate) branches(b *parse.BranchNode, trees map[string]*parse.Tree, depth int) {
+func (t *templateWalk) branches(b *parse.BranchNode, depth int) {
 	t.exact = false
-	t.walk(b.List, trees, depth)
-	t.walk(b.ElseList, trees, depth)
+	t.walk(b.List, depth)
+	t.walk(b.ElseList, depth)
 }
 
 // shares are the density of placeholders and their span in a text of so many bytes

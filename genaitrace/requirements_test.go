@@ -76,7 +76,18 @@ var eventPairings = map[string]eventPairing{
 	"gen_ai.client.inference.exception": {by: "Call.Fail", run: completeCall(typedError("device_lost")), without: []attribute.Key{
 		otelsemconv.ExceptionStacktraceKey,
 	}},
-	"gen_ai.execute_tool.exception": {later: "logs of tools"},
+	"gen_ai.execute_tool.exception": {by: "Tracer.StartTool", run: func(ctx context.Context, r *recording) {
+		_, tool := r.StartTool(ctx, genaitrace.ToolCall{Name: "clock"})
+		tool.Fail(typedError("device_lost"))
+	}, without: []attribute.Key{otelsemconv.ExceptionStacktraceKey}},
+	semconv.EventGenAIToolCall: {by: "Tracer.StartTool", run: func(ctx context.Context, r *recording) {
+		ctx, run := r.StartAgent(ctx, genaitrace.Agent{Name: "weather"})
+		_, tool := r.StartTool(ctx, genaitrace.ToolCall{Name: "clock", CallID: "call_1", Type: "function"})
+		tool.SetArguments(`{"zone":"UTC"}`)
+		tool.SetResult(map[string]any{"hour": 12})
+		tool.End()
+		run.End()
+	}, without: []attribute.Key{otelsemconv.ErrorTypeKey}},
 	"gen_ai.evaluation.result": {by: "Tracer.RecordEvaluation", run: func(ctx context.Context, r *recording) {
 		r.RecordEvaluation(ctx, genaitrace.EvaluationResult{
 			Answer: genaitrace.Answer{ResponseID: "chatcmpl-1"}, Name: "Relevance", Score: new(0.5), Label: "pass", Explanation: "to the point",

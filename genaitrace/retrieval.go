@@ -14,7 +14,8 @@ import (
 )
 
 // A RetrievalRequest holds what is known of a search when it starts. Zero values are
-// unknown and leave no attribute. It has no place for the query, which is content.
+// unknown and leave no attribute. It has no place for the query, which is content; see
+// [Retrieval.SetQuery].
 type RetrievalRequest struct {
 	// DataSource identifies what is searched, for example an index: one of few.
 	DataSource string

@@ -72,28 +72,35 @@ func (t *Tracer) logEvaluation(ctx context.Context, e *EvaluationResult) {
 	if !t.logs.enabled(ctx, genaiconv.EventEvaluationResult) {
 		return
 	}
-	attrs := make([]attribute.KeyValue, 0, 6)
-	attrs = append(attrs, genaiconv.EvaluationName(e.Name))
+	errType := ""
+	if e.Err != nil {
+		if _, errType = classify(ctx, e.Err); errType == "" {
+			errType = bound.Other
+		}
+	}
+	e.Explanation = t.eventText(ctx, genaiconv.EventEvaluationResult, e.Explanation)
+	t.emitEvaluation(ctx, e, errType, time.Now())
+}
+
+// emitEvaluation writes a judgement whose explanation may be written.
+func (t *Tracer) emitEvaluation(ctx context.Context, e *EvaluationResult, errType string, at time.Time) {
+	attrs := append(make([]attribute.KeyValue, 0, 6), genaiconv.EvaluationName(e.Name))
 	if e.Score != nil {
 		attrs = append(attrs, genaiconv.EvaluationScoreValue(*e.Score))
 	}
 	if e.Label != "" {
 		attrs = append(attrs, genaiconv.EvaluationScoreLabel(e.Label))
 	}
-	if text := t.eventText(ctx, genaiconv.EventEvaluationResult, e.Explanation); text != "" {
-		attrs = append(attrs, genaiconv.EvaluationExplanation(text))
+	if e.Explanation != "" {
+		attrs = append(attrs, genaiconv.EvaluationExplanation(e.Explanation))
 	}
 	if e.ResponseID != "" {
 		attrs = append(attrs, genaiconv.ResponseID(e.ResponseID))
 	}
-	if e.Err != nil {
-		_, errType := classify(ctx, e.Err)
-		if errType == "" {
-			errType = bound.Other
-		}
+	if errType != "" {
 		attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))
 	}
-	t.logs.emit(ctx, logEntry{genaiconv.EventEvaluationResult, time.Now(), attrs})
+	t.logs.emit(ctx, logEntry{genaiconv.EventEvaluationResult, at, attrs})
 }
 
 // Labels of a [Verdict].

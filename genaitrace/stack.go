@@ -23,8 +23,9 @@ const (
 // tool, an event exception with the error.type and the stack of the goroutine that
 // ended it: after a panic the functions that panicked, else the caller of Fail or
 // EndErr. Functions, files without their folders, and lines, 1,000 bytes at most; never
-// an argument, nor the message of the error. Default: none, since stacks tell how a
-// service is built.
+// an argument, nor the message of the error. The log records of exceptions have the
+// stack too, those of calls and inferences included. Default: none, since stacks tell
+// how a service is built.
 func WithStackTraces() Option {
 	return optionFunc(func(c config) config {
 		c.stacks = true

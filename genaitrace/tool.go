@@ -6,13 +6,14 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/genaitrace/content"
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
 // A ToolCall holds what is known of a call of a tool when it starts. Its arguments and
-// its result are content and have no place here.
+// its result are content and have no place here; see [Tool.SetArguments].
 type ToolCall struct {
 	// Name is the name of the tool as the model knows it: a constant of the program,
 	// never what a model made up. The conventions require it; empty is _OTHER.
@@ -70,10 +71,11 @@ func (t *Tracer) StartTool(ctx context.Context, call ToolCall) (context.Context,
 		attrs = append(attrs, genaiconv.AgentName(agent))
 	}
 	ctx, span := t.startSpan(ctx, name, trace.SpanKindInternal, attrs)
-	if !span.IsRecording() && !t.metrics.work.tool.Enabled(ctx) {
+	if !span.IsRecording() && !t.metrics.work.tool.Enabled(ctx) && !t.logs.enabled(ctx, semconv.EventGenAIToolCall) {
 		return ctx, Tool{}
 	}
 	operation, end := newWork(t, ctx, span, &toolOperation, toolEnd{
+		callID: boundCopy(call.CallID, maxName),
 		series: workSeries{toolWork, [maxWorkKeys]string{call.Name, call.Type, run.agentName()}},
 	})
 	return ctx, Tool{operation, end}
@@ -93,8 +95,10 @@ func (t Tool) SetStatus(status semconv.GenAIToolStatusAttr) {
 
 // toolEnd is what a call of a tool adds to its end.
 type toolEnd struct {
-	series workSeries
-	status semconv.GenAIToolStatusAttr
+	series  workSeries
+	callID  string
+	status  semconv.GenAIToolStatusAttr
+	content *toolContent // nil where nothing may be written
 }
 
 func (e *toolEnd) settle(end operationEnd, attrs []attribute.KeyValue) (operationEnd, []attribute.KeyValue) {
@@ -111,6 +115,8 @@ func (e *toolEnd) settle(end operationEnd, attrs []attribute.KeyValue) (operatio
 	if status == "" || status == semconv.GenAIToolStatusOK {
 		status = toolStatus(end.how)
 	}
+	e.status = status
+	attrs = e.content.appendTo(attrs, content.OnSpans)
 	return end, append(attrs, semconv.GenAIToolStatus(status))
 }
 
@@ -128,6 +134,7 @@ func toolStatus(how outcome) semconv.GenAIToolStatusAttr {
 }
 
 func (e *toolEnd) record(o *Operation, end operationEnd) {
+	e.log(o, end)
 	m := &o.t.metrics.work
 	if !m.tool.Enabled(o.ctx) {
 		return

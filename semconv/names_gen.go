@@ -37,6 +37,9 @@ const (
 	// prompt, how it streamed, why it stopped, what held it back; no text unless
 	// the content policy says so.
 	EventGenAICompletion = "genai.completion"
+	// EventGenAIToolCall: one call of a tool with its arguments and its result,
+	// where the content policy puts those on events.
+	EventGenAIToolCall = "genai.tool_call"
 	// EventGenAIException: an error in work around a model for which the
 	// conventions have no event.
 	EventGenAIException = "genai.exception"

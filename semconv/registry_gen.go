@@ -1487,12 +1487,13 @@ var events = [...]Event{
 	{Name: "genai.completion", Log: true, Severity: 9, Brief: "one answer of a model, when it is over: which prompt, how it streamed, why it stopped, what held it back; no text unless the content policy says so", Attributes: requirements82},
 	{Name: "genai.exception", Log: true, Severity: 13, Brief: "an error in work around a model for which the conventions have no event", Attributes: requirements83},
 	{Name: "genai.signal", Log: true, Brief: "one measurement about an output that is no evaluation", Attributes: requirements84},
-	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements85},
-	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements86},
-	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements87},
+	{Name: "genai.tool_call", Log: true, Severity: 9, Brief: "one call of a tool with its arguments and its result, where the content policy puts those on events", Attributes: requirements85},
+	{Name: "phase.transition", Brief: "one phase of the engine gave way to the next; carries genai.phase", Attributes: requirements86},
+	{Name: "preempted", Brief: "the engine put the request aside and dropped its KV cache; carries genai.preemption.duration_ms", Attributes: requirements87},
+	{Name: "token", Brief: "one generated token, where somebody asked for an event a token; carries genai.token.position", Attributes: requirements88},
 	{Name: "token_emitted", Brief: "the first generated output left for the stream; carries llm.ttft_ms", AliasOf: "first_token", Attributes: requirements78},
-	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements88},
-	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements89},
+	{Name: "token_stall", Brief: "a pause between two tokens was longer than the stall threshold, and ends here; carries genai.stall.duration_ms", Attributes: requirements89},
+	{Name: "tokenizer_mismatch", Brief: "the tokenizer that was used does not belong to the model", Attributes: requirements90},
 }
 
 var requirements0 = []Requirement{
@@ -2673,24 +2674,37 @@ var requirements84 = []Requirement{
 }
 
 var requirements85 = []Requirement{
-	{Key: "genai.phase", Level: "required"},
+	{Key: "gen_ai.operation.name", Level: "required"},
+	{Key: "gen_ai.tool.name", Level: "required"},
+	{Key: "gen_ai.tool.call.id", Level: "recommended"},
+	{Key: "gen_ai.tool.type", Level: "recommended"},
+	{Key: "gen_ai.agent.name", Level: "recommended"},
+	{Key: "genai.tool.status", Level: "required"},
+	{Key: "error.type", Level: "conditional", If: "the operation failed", When: Condition{{Op: Failed}}},
+	{Key: "gen_ai.tool.call.arguments", Level: "opt_in"},
+	{Key: "gen_ai.tool.call.result", Level: "opt_in"},
+	{Key: "genai.content.truncated", Level: "opt_in"},
 }
 
 var requirements86 = []Requirement{
+	{Key: "genai.phase", Level: "required"},
+}
+
+var requirements87 = []Requirement{
 	{Key: "genai.preemption.duration_ms", Level: "required"},
 	{Key: "genai.token.count", Level: "recommended"},
 }
 
-var requirements87 = []Requirement{
+var requirements88 = []Requirement{
 	{Key: "genai.token.position", Level: "required"},
 }
 
-var requirements88 = []Requirement{
+var requirements89 = []Requirement{
 	{Key: "genai.stall.duration_ms", Level: "required"},
 	{Key: "genai.token.position", Level: "recommended"},
 }
 
-var requirements89 = []Requirement{
+var requirements90 = []Requirement{
 	{Key: "genai.tokenizer.hash", Level: "required"},
 	{Key: "genai.tokenizer.expected_hash", Level: "required"},
 	{Key: "gen_ai.request.model", Level: "recommended"},

@@ -1,0 +1,159 @@
+package genaitrace
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/genaitrace/otelgenai/genaitrace/content"
+	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
+)
+
+// toolContent is what a tool was given and gave back, as it may be written.
+type toolContent struct {
+	place             content.Place
+	arguments, result content.Value
+}
+
+// SetArguments notes what the tool is given, as far as the content policy lets it
+// ([WithContent]); by default it is not read. It is any value that JSON has a form for,
+// or a string of JSON, as models give it. On events it goes on genai.tool_call.
+func (t Tool) SetArguments(arguments any) {
+	t.setContent(arguments, func(c *toolContent) *content.Value { return &c.arguments })
+}
+
+// SetResult notes what the tool gave back; see [Tool.SetArguments].
+func (t Tool) SetResult(result any) {
+	t.setContent(result, func(c *toolContent) *content.Value { return &c.result })
+}
+
+func (t Tool) setContent(v any, of func(*toolContent) *content.Value) {
+	if t.Operation == nil || t.t == nil {
+		return
+	}
+	level, place := t.t.contentFor(t.ctx, t.span, semconv.EventGenAIToolCall)
+	if place == 0 {
+		return
+	}
+	value, err := t.t.content.Any(level, v)
+	value = t.t.sanitized(t.ctx, value, err)
+	if !value.Present() {
+		return
+	}
+	t.learn(func() {
+		if t.end.content == nil {
+			t.end.content = &toolContent{}
+		}
+		t.end.content.place |= place
+		*of(t.end.content) = value
+	})
+}
+
+// appendTo appends the content that has this place.
+func (c *toolContent) appendTo(attrs []attribute.KeyValue, place content.Place) []attribute.KeyValue {
+	if c == nil || c.place&place == 0 {
+		return attrs
+	}
+	for _, kept := range [...]struct {
+		key   attribute.Key
+		value content.Value
+	}{{genaiconv.ToolCallArgumentsKey, c.arguments}, {genaiconv.ToolCallResultKey, c.result}} {
+		switch {
+		case !kept.value.Present():
+		case place == content.OnSpans:
+			attrs = append(attrs, kept.key.String(kept.value.JSON()))
+		default:
+			attrs = append(attrs, attribute.KeyValue{Key: kept.key, Value: kept.value.Structured()})
+		}
+	}
+	if c.arguments.Truncated || c.result.Truncated {
+		attrs = append(attrs, semconv.GenAIContentTruncated(true))
+	}
+	return attrs
+}
+
+// log writes the record of a call whose content goes on events.
+func (e *toolEnd) log(o *Operation, end operationEnd) {
+	if e.content == nil || e.content.place&content.OnEvents == 0 || !o.t.logs.enabled(o.ctx, semconv.EventGenAIToolCall) {
+		return
+	}
+	attrs := append(make([]attribute.KeyValue, 0, 9), genaiconv.OperationName(genaiconv.OperationNameExecuteTool))
+	for _, known := range [...]attribute.KeyValue{
+		genaiconv.ToolName(e.series.values[0]), genaiconv.ToolCallID(e.callID), genaiconv.ToolType(e.series.values[1]),
+		genaiconv.AgentName(e.series.values[2]), semconv.GenAIToolStatus(e.status), otelsemconv.ErrorTypeKey.String(end.errType),
+	} {
+		if known.Value.AsString() != "" {
+			attrs = append(attrs, known)
+		}
+	}
+	attrs = e.content.appendTo(o.t.words.Rewrite(attrs), content.OnEvents)
+	o.t.logs.emit(o.ctx, logEntry{semconv.EventGenAIToolCall, o.base.Add(time.Duration(end.took)), attrs})
+}
+
+// SetQuery notes what was searched for: its keyed hash where the Tracer has a key
+// ([WithHashKey]), and its text on the span where the content policy puts content
+// there. The conventions have no event for a search.
+func (r Retrieval) SetQuery(query string) {
+	if r.Operation == nil || r.t == nil {
+		return
+	}
+	if hash := r.t.Hash(query); hash != "" {
+		r.note(semconv.GenAIRetrieverQueryHash(hash))
+	}
+	level, place := r.t.contentFor(r.ctx, r.span, "")
+	if place&content.OnSpans == 0 {
+		return
+	}
+	text, err := r.t.content.Text(level, query)
+	if err != nil {
+		r.t.metrics.fault(r.ctx, semconv.GenAIFaultContent, err)
+	}
+	if text != "" {
+		r.note(genaiconv.RetrievalQueryText(text))
+	}
+}
+
+// SetExplanation notes why the judgement came out as it did, for the event
+// gen_ai.evaluation.result, as far as the content policy lets it.
+func (e Evaluation) SetExplanation(why string) {
+	if e.Operation == nil || e.t == nil {
+		return
+	}
+	if why = e.t.eventText(e.ctx, genaiconv.EventEvaluationResult, why); why != "" {
+		e.learn(func() { e.end.why = why })
+	}
+}
+
+// log writes the event of a judgement, or of one that failed.
+func (e *evaluationEnd) log(o *Operation, end operationEnd) {
+	if end.errType == "" && !e.scored && e.label == "" || !o.t.logs.enabled(o.ctx, genaiconv.EventEvaluationResult) {
+		return
+	}
+	result := EvaluationResult{Name: e.request.Name, Label: e.label, Explanation: e.why}
+	if e.scored {
+		result.Score = new(e.score)
+	}
+	o.t.emitEvaluation(o.ctx, &result, end.errType, o.base.Add(time.Duration(end.took)))
+}
+
+// logException writes the record of an operation that failed.
+func (o *Operation) logException(end operationEnd, err error, took int64) {
+	if !end.how.isError() {
+		return
+	}
+	event := semconv.EventGenAIException
+	if o.kind.role == semconv.GenAISpanRoleTool {
+		event = genaiconv.EventExecuteToolException
+	}
+	if !o.t.logs.enabled(o.ctx, event) {
+		return
+	}
+	var attrs []attribute.KeyValue
+	if event == semconv.EventGenAIException {
+		attrs = append(attrs, semconv.GenAISpanRole(o.kind.role))
+	}
+	attrs = o.t.appendException(attrs, end.errType, err, o.t.exceptionMessage(o.ctx, end.how, err))
+	o.t.logs.emit(o.ctx, logEntry{event, o.base.Add(time.Duration(took)), attrs})
+}
