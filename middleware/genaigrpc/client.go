@@ -52,6 +52,7 @@ func NewClientHandler(opts ...Option) stats.Handler {
 		tail:       c.tail,
 		methods:    methods{calls: c.modelCalls},
 		calls:      c.calls(),
+		member:     c.member,
 	}
 }
 
@@ -62,6 +63,7 @@ type clientHandler struct {
 	tail       TailSampler
 	methods    methods
 	calls      *genaitrace.Tracer
+	member     func(context.Context) propagation.Member
 }
 
 // A clientRPC is one attempt of an RPC between TagRPC and its end.
@@ -108,7 +110,7 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 	if call.Span().IsRecording() {
 		carried = propagation.ContextWithCallerMark(carried)
 	}
-	ctx = inject(ctx, carried, h.propagator)
+	ctx = inject(ctx, carried, h.propagator, h.member)
 	if m.model != nil {
 		r.model = h.modelRPC(ctx, r)
 	}

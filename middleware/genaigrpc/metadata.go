@@ -26,8 +26,8 @@ func extract(ctx context.Context, p otelprop.TextMapPropagator) (extracted conte
 // inject returns ctx with outgoing metadata that carries the context from, in
 // place of whatever trace context the metadata had: a proxy may have copied
 // that from the RPC it serves. The metadata of ctx is copied, not changed. A
-// propagator that panics has written nothing.
-func inject(ctx, from context.Context, p otelprop.TextMapPropagator) (injected context.Context) {
+// propagator, or a member, that panics has written nothing.
+func inject(ctx, from context.Context, p otelprop.TextMapPropagator, member func(context.Context) propagation.Member) (injected context.Context) {
 	defer reportPanic(func() { injected = ctx })
 	md, ok := metadata.FromOutgoingContext(ctx)
 	if !ok {
@@ -40,6 +40,9 @@ func inject(ctx, from context.Context, p otelprop.TextMapPropagator) (injected c
 	if len(fields) > 0 {
 		delete(md, "grpc-trace-bin") // else it would contradict what is written
 	}
+	if member != nil {
+		from = propagation.ContextWithMember(from, member(from))
+	}
 	p.Inject(from, propagation.GRPCMetadata(md))
 	return metadata.NewOutgoingContext(ctx, md)
 }
@@ -50,4 +53,19 @@ func reportPanic(restore func()) {
 		restore()
 		otel.Handle(fmt.Errorf("genaigrpc: propagator panicked, RPC goes on without trace context: %v", v))
 	}
+}
+
+// unknownTenant is whom nobody's context belongs to.
+const unknownTenant = "genaigrpc: unknown"
+
+// tenantOf says on whose behalf an RPC is. One who cannot be told, because telling
+// panics, shares traces with nobody.
+func tenantOf(ctx context.Context, method string, tell func(context.Context, string) string) (tenant string) {
+	defer func() {
+		if v := recover(); v != nil {
+			tenant = unknownTenant
+			otel.Handle(fmt.Errorf("genaigrpc: WithTenant panicked, RPC begins a trace: %v", v))
+		}
+	}()
+	return tell(ctx, method)
 }

@@ -1,6 +1,8 @@
 package genaigrpc
 
 import (
+	"context"
+
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	otelprop "go.opentelemetry.io/otel/propagation"
@@ -20,6 +22,8 @@ type config struct {
 	meterProvider  metric.MeterProvider
 	propagator     otelprop.TextMapPropagator
 	publicEndpoint bool
+	tenant         func(ctx context.Context, method string) string
+	member         func(context.Context) propagation.Member
 	tail           TailSampler
 	vocabulary     []semconv.Vocabulary // none, or the one
 	modelCalls     map[string]*ModelCall
@@ -132,6 +136,34 @@ func WithVocabulary(v semconv.Vocabulary) Option {
 func WithPublicEndpoint() Option {
 	return optionFunc(func(c config) config {
 		c.publicEndpoint = true
+		return c
+	})
+}
+
+// WithTenant tells the server handler on whose behalf an RPC is, before the caller's
+// context is read, so that one tenant's context never becomes the parent of another
+// one's span: see [propagation.ContextWithTenant] and [propagation.WithTenants].
+// tenant gets the context of the RPC, with its metadata and peer, and its full
+// method, and must authenticate it: no interceptor has run yet. "" is none. Client
+// handlers ignore it.
+func WithTenant(tenant func(ctx context.Context, method string) string) Option {
+	return optionFunc(func(c config) config {
+		c.tenant = tenant
+		return c
+	})
+}
+
+// WithMember lets the client handler say more in our member of the tracestate:
+// member gets the context of each RPC. What it leaves zero stays as the context has
+// it. Server handlers ignore it.
+//
+//	genaigrpc.WithMember(func(ctx context.Context) propagation.Member {
+//		arrived, _ := genaitrace.ArrivalFromContext(ctx)
+//		return propagation.Member{Start: arrived, PipelineID: "rag-v3"}
+//	})
+func WithMember(member func(ctx context.Context) propagation.Member) Option {
+	return optionFunc(func(c config) config {
+		c.member = member
 		return c
 	})
 }

@@ -51,8 +51,9 @@ func NewServerHandler(opts ...Option) stats.Handler {
 			common: []attribute.KeyValue{semconv.GenAISpanRole(semconv.GenAISpanRoleService)},
 			calls:  c.modelCalls,
 		},
-		calls: c.calls(),
-		words: c.words(),
+		calls:  c.calls(),
+		words:  c.words(),
+		tenant: c.tenant,
 	}
 }
 
@@ -64,6 +65,7 @@ type serverHandler struct {
 	methods    methods
 	calls      *genaitrace.Tracer
 	words      semconv.Vocabulary
+	tenant     func(ctx context.Context, method string) string
 }
 
 // A serverRPC is one RPC between TagRPC and its last event. gRPC reports the
@@ -98,6 +100,9 @@ func (*serverHandler) HandleConn(context.Context, stats.ConnStats) {}
 func (h *serverHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
 	arrived := time.Now()
 	m, served := h.methods.lookup(info.FullMethodName)
+	if h.tenant != nil {
+		ctx = propagation.ContextWithTenant(ctx, tenantOf(ctx, info.FullMethodName, h.tenant))
+	}
 	ctx, span := h.startSpan(ctx, m, arrived)
 	ctx = genaitrace.ContextWithArrival(ctx, arrived)
 	if !span.IsRecording() && !h.durations.enabled(ctx) {

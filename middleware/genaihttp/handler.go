@@ -163,6 +163,9 @@ func (h *handler) parent(r *http.Request) (ctx context.Context, options []trace.
 	if local := trace.SpanContextFromContext(ctx); local.IsValid() && !local.IsRemote() {
 		return ctx, nil, true
 	}
+	if h.config.tenant != nil {
+		ctx = propagation.ContextWithTenant(ctx, h.config.tenantOf(r))
+	}
 	remote := h.config.extract(ctx, r.Header)
 	if links := propagation.Links(remote); len(links) > 0 {
 		options = append(options, trace.WithLinks(links...))

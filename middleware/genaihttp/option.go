@@ -1,6 +1,7 @@
 package genaihttp
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"strings"
@@ -32,6 +33,8 @@ type config struct {
 	decoders      map[string]wire.Decoder
 	filter        func(*http.Request) bool
 	traceResponse bool
+	tenant        func(*http.Request) string
+	member        func(context.Context) propagation.Member
 	tail          TailSampler
 }
 
@@ -173,6 +176,35 @@ func WithProvider(name genaiconv.ProviderNameAttr) Option {
 		if name != "" {
 			c.provider = name
 		}
+		return c
+	})
+}
+
+// WithTenant tells the handler on whose behalf a request is, before the caller's
+// context is read, so that one tenant's context never becomes the parent of another
+// one's span: see [propagation.ContextWithTenant] and [propagation.WithTenants]. tenant
+// must authenticate the request; "" is none. An outer handler that has authenticated
+// it can set the tenant itself. It means nothing to the transport.
+func WithTenant(tenant func(*http.Request) string) Option {
+	return optionFunc(func(c config) config {
+		c.tenant = tenant
+		return c
+	})
+}
+
+// WithMember lets the transport say more in our member of the tracestate, to hosts
+// of one's own alone: member gets the context of each request that is sent. What it
+// leaves zero stays as the context has it.
+//
+//	genaihttp.WithMember(func(ctx context.Context) propagation.Member {
+//		arrived, _ := genaitrace.ArrivalFromContext(ctx)
+//		return propagation.Member{Start: arrived, PipelineID: "rag-v3"}
+//	})
+//
+// It means nothing to the handler.
+func WithMember(member func(ctx context.Context) propagation.Member) Option {
+	return optionFunc(func(c config) config {
+		c.member = member
 		return c
 	})
 }

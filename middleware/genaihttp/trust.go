@@ -37,6 +37,9 @@ func (c *config) inject(ctx context.Context, target *url.URL, header http.Header
 		if marked {
 			ctx = propagation.ContextWithCallerMark(ctx)
 		}
+		if c.member != nil {
+			ctx = propagation.ContextWithMember(ctx, c.member(ctx))
+		}
 		c.propagators.Inject(ctx, propagation.HTTPHeader(header))
 		return
 	}
@@ -63,4 +66,19 @@ func (c *config) extract(ctx context.Context, header http.Header) (remote contex
 		}
 	}()
 	return c.propagators.Extract(ctx, propagation.HTTPHeader(header))
+}
+
+// unknownTenant is whom nobody's context belongs to.
+const unknownTenant = "genaihttp: unknown"
+
+// tenantOf says on whose behalf a request is. One who cannot be told, because
+// telling panics, shares traces with nobody.
+func (c *config) tenantOf(r *http.Request) (tenant string) {
+	defer func() {
+		if v := recover(); v != nil {
+			tenant = unknownTenant
+			otel.Handle(fmt.Errorf("genaihttp: WithTenant panicked, request begins a trace: %v", v))
+		}
+	}()
+	return c.tenant(r)
 }
