@@ -10,7 +10,7 @@ import (
 // Promise returns the span context of ctx as other processes may be told it now: sampled
 // if the trace is going to be kept here, as far as is known, and with "genai=k:1" in the
 // tracestate if that is for what happened in it rather than by chance, so that they
-// keep their parts as well. failed says that this process fails, which no span may
+// keep their parts as well; by chance, it says how likely that was. failed says that this process fails, which no span may
 // say yet. From then on the trace is kept. Without a span of this process in ctx the
 // result is not valid.
 //
@@ -37,26 +37,30 @@ func (t *Tail) Promise(ctx context.Context, failed bool) trace.SpanContext {
 		if failed {
 			v.facts |= failedFact
 		}
-		d := t.policy.verdictOn(v)
-		if d.high == always {
-			t.keep(s, seg, keptInfo{always, d.reason}, &out)
-			how = seg.kept
-		} else {
-			how = keptInfo{min(d.high, seg.promise.t), d.reason}
+		how = seg.promise
+		if d := t.policy.verdictOn(v); d.high < how.t {
+			how = keptInfo{d.high, d.reason}
 		}
-		sampled = seg.r >= how.t
+		switch sampled = seg.r >= how.t; {
+		case how.t == always:
+			t.keep(s, seg, how, &out)
+		case sampled:
+			seg.promise = how // shares move, promises do not
+		}
 	}
 	s.mu.Unlock()
 	t.finish(&out)
 
 	// Whoever keeps everything anyway has nothing to tell.
 	certain := (how.t == always || how.t == never) && t.head.Load().certain != always
-	state := sc.TraceState()
-	if sampled && certain {
-		state = upgraded(state, how.t)
-	} else {
-		state = setField(state, ourMember, keptField, "")
+	mark := ""
+	switch {
+	case !sampled:
+		how.t = never
+	case certain:
+		mark = "1"
 	}
+	state := setThreshold(setField(sc.TraceState(), ourMember, keptField, mark), how.t)
 	return sc.WithTraceFlags(sc.TraceFlags().WithSampled(sampled)).WithTraceState(state)
 }
 

@@ -2,6 +2,7 @@ package sampling_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func TestAResponseTellsWhetherTheTraceIsKept(t *testing.T) {
 		{name: "by what was told", policy: sampling.Errors(), head: sampling.HeadRatio(0.25), r: 0.75, work: nothing, told: true, state: "ot=th:c", reason: "head"},
 		{name: "everything", policy: sampling.Baseline(1), work: nothing, told: true, state: "ot=th:0", reason: "baseline"},
 		{name: "forced", policy: slow, work: func(ctx context.Context, s *service) { s.tail.Keep(ctx, "debug") }, told: true, state: "genai=k:1", reason: "debug"},
-		{name: "told is not kept", policy: sampling.Errors(), head: sampling.HeadAlways(), work: nothing, state: "ot=th:0"},
+		{name: "told is not kept", policy: sampling.Errors(), head: sampling.HeadAlways(), work: nothing},
 		{name: "a custom policy may say anything", policy: sampling.Custom("no"), work: nothing},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,6 +70,38 @@ func TestAResponseTellsWhetherTheTraceIsKept(t *testing.T) {
 			}, opts...)
 		})
 	}
+}
+
+// The share falls between the answer and the end of the trace.
+func TestAPromiseHoldsThoughThePolicyMoves(t *testing.T) {
+	var pressure atomic.Bool
+	p := sampling.All(sampling.Errors(), sampling.Adaptive(sampling.AdaptiveOptions{Memory: 0.5}))
+	inBubble(t, p, func(t *testing.T, s *service) {
+		for r, name := range map[float64]string{0.5: "promised", 0.6: "not"} {
+			pressure.Store(false)
+			time.Sleep(time.Minute)
+			ctx, root := s.Start(remote(r, false, ""), name)
+			_, step := s.Start(ctx, "step")
+			step.SetStatus(codes.Error, "")
+			step.End()
+			if name == "promised" {
+				got := s.tail.Promise(ctx, false)
+				assert.True(t, got.IsSampled())
+				assertState(t, "ot=th:0cccccccccccd", got.TraceState())
+			}
+			pressure.Store(true)
+			time.Sleep(time.Minute)
+			root.End()
+			time.Sleep(time.Minute)
+		}
+		assert.Equal(t, []string{"step", "promised"}, s.exported())
+		assert.Equal(t, "th:0cccccccccccd", s.span("promised").SpanContext.TraceState().Get("ot"))
+	}, sampling.WithMemoryPressure(func() float64 {
+		if pressure.Load() {
+			return 0.9
+		}
+		return 0.1
+	}))
 }
 
 func TestAResponseOfNoSpanTellsNothing(t *testing.T) {
