@@ -57,6 +57,7 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 	endSpan(c.span, at)
 	c.run.callEnded(&c.usage)
 	c.record(stats, how, errType, duration)
+	stats.release()
 }
 
 // outcome is what the stream's own end says, else how.

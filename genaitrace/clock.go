@@ -18,20 +18,25 @@ type clock struct {
 	base   time.Time // carries the monotonic reading
 	offset int64     // base − arrival
 
-	n      atomic.Int32 // ticks in window that summary may read
-	window [64]int64    // time<<packBits | choice<<kindBits | kind
+	n      atomic.Int32 // ticks in window that other goroutines may read
+	window [windowSize]int64
 
 	mu     sync.Mutex
 	closed atomic.Bool
 	stats  clockStats
 }
 
-// A tick is packed into one word, which leaves 54 bits, half a year, for its time.
+// windowSize is a power of two.
+const windowSize = 64
+
+// A tick is packed into one word, time<<packBits | choice<<kindBits | kind, which
+// leaves 54 bits, half a year, for its time.
 const (
 	kindBits   = 2
 	packBits   = 9
 	kindMask   = 1<<kindBits - 1
 	choiceMask = 1<<packBits - 1 - kindMask
+	packMask   = 1<<packBits - 1
 	maxChoices = 1 << (packBits - kindBits)
 )
 
@@ -44,6 +49,7 @@ type clockStats struct {
 	last, lastOutput                 int64
 	hasOutput                        bool          // known while a window is folded
 	times                            []int64       // every stride-th tick
+	lent                             *timesBuffer  // that times stands in, if one does
 	stride                           int           // a power of two
 	choices                          []choiceStats // nil while all ticks are of choice 0
 
@@ -80,11 +86,11 @@ func (c *clock) tickAt(at int64, kind ChunkKind) { c.stamp(at<<packBits | int64(
 
 func (c *clock) stamp(packed int64) {
 	n := c.n.Load()
-	if int(n) == len(c.window) {
+	if n == windowSize {
 		c.flush()
 		n = 0
 	}
-	c.window[n] = packed
+	c.window[n&(windowSize-1)] = packed // the mask spares a check
 	c.n.Store(n + 1)
 }
 
@@ -136,6 +142,7 @@ func (s *clockStats) fold(window []int64) {
 		s.first = window[0] >> packBits
 		s.last, s.stride = s.first, 1
 	}
+	window = window[s.foldPlain(window):]
 	ticks, last, outputs, visible := s.ticks, s.last, s.outputs, s.visible
 	for _, packed := range window {
 		at, kind := max(packed>>packBits, last), ChunkKind(packed&kindMask)
@@ -165,6 +172,36 @@ func (s *clockStats) fold(window []int64) {
 		ticks++
 	}
 	s.ticks, s.last, s.outputs, s.visible = ticks, last, outputs, visible
+}
+
+// foldPlain takes over the ticks that a window begins with as long as they are answer
+// text of the one choice and the timeline has room for each, which is most of them.
+func (s *clockStats) foldPlain(window []int64) (n int) {
+	if s.counted || s.stride != 1 || window[0]&packMask != int64(Visible) {
+		return 0
+	}
+	if len(s.times) == cap(s.times) && len(s.times) <= timelineMaxGaps {
+		s.grow(len(window))
+	}
+	held, last := len(s.times), s.last
+	room := s.times[held:min(held+len(window), cap(s.times))]
+	for n < len(room) && window[n]&packMask == int64(Visible) {
+		last = max(window[n]>>packBits, last)
+		room[n] = last
+		n++
+	}
+	if n == 0 {
+		return 0
+	}
+	if s.outputs == 0 {
+		s.firstOutput, s.hasOutput = room[0], true
+	}
+	if s.visible == 0 {
+		s.firstVisible = room[0]
+	}
+	s.ticks, s.outputs, s.visible = s.ticks+n, s.outputs+n, s.visible+n
+	s.times, s.last, s.lastOutput = s.times[:held+n], last, last
+	return n
 }
 
 // foldChoice takes over a tick of a stream with several choices: a gap lies
@@ -201,7 +238,7 @@ func (s *clockStats) keep(at, last int64, ticks int) {
 				return
 			}
 		} else {
-			s.grow()
+			s.grow(1)
 		}
 	}
 	s.times = append(s.times, at)
@@ -217,15 +254,37 @@ func (s *clockStats) thin() {
 	s.stride *= 2
 }
 
-func (s *clockStats) grow() {
-	size := 64
+// grow makes room for more times; more is how many are known to come.
+func (s *clockStats) grow(more int) {
+	held, was := s.times, s.lent
 	switch {
-	case len(s.times) >= 512:
-		size = timelineMaxGaps + 1
-	case len(s.times) >= 64:
-		size = 512
+	case len(held) >= len(timesBuffer{}):
+		s.times, s.lent = make([]int64, 0, timelineMaxGaps+1), nil
+	case len(held) >= windowSize || more >= windowSize: // a short stream needs no more than a window
+		s.lent = timesBuffers.Get().(*timesBuffer)
+		s.times = s.lent[:0]
+	default:
+		s.times = make([]int64, 0, windowSize)
 	}
-	s.times = append(make([]int64, 0, size), s.times...)
+	s.times = append(s.times, held...)
+	if was != nil {
+		timesBuffers.Put(was)
+	}
+}
+
+// A timesBuffer holds the timeline of most streams. It is lent to one that fills a
+// window until its end.
+type timesBuffer [512]int64
+
+var timesBuffers = sync.Pool{New: func() any { return new(timesBuffer) }}
+
+// release gives back what was lent, once nobody asks for times any more.
+func (s *clockStats) release() {
+	if s.lent != nil {
+		s.times = nil
+		timesBuffers.Put(s.lent)
+		s.lent = nil
+	}
 }
 
 // countKept counts the gaps of a timeline that holds every tick; from then on

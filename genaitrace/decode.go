@@ -90,8 +90,15 @@ func (d *Decode) Token() {
 }
 
 func (d *Decode) token() {
-	at := d.clock.now()
-	d.clock.tickAt(at, Visible)
+	c := &d.clock
+	at := c.now()
+	n := c.n.Load() // what stamp does, without its call
+	if n == windowSize {
+		c.flush()
+		n = 0
+	}
+	c.window[n&(windowSize-1)] = at<<packBits | int64(Visible)
+	c.n.Store(n + 1)
 	if d.events > 0 {
 		d.tokenEvent(at)
 	}

@@ -288,4 +288,7 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 		setStatus(p.span, how, err)
 	}
 	endSpan(p.span, at)
+	if stats != nil {
+		stats.release()
+	}
 }
