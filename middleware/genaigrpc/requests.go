@@ -148,8 +148,8 @@ func (q *requests) take(o *openRequest, r response, at time.Time) {
 	if at.Before(o.last) {
 		at = o.last
 	}
-	o.call.SetResponse("", r.model)
-	if r.version != "" {
+	if o.answers == 0 { // the others say the same
+		o.call.SetResponse("", r.model)
 		o.call.SetRequest(genaitrace.Request{ModelVersion: r.version})
 	}
 	o.told = o.told || r.told

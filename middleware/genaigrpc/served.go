@@ -80,7 +80,10 @@ func receivedAttributes(ctx, remote context.Context) []attribute.KeyValue {
 // modelRPC returns what reads the messages of an RPC that calls a model.
 func (h *serverHandler) modelRPC(ctx context.Context, r *serverRPC) modelRPC {
 	model := r.method.model
-	if !model.keyed {
+	switch {
+	case !model.keyed && !r.span.IsRecording():
+		return nil
+	case !model.keyed:
 		return &served{method: model, span: r.span, words: h.words}
 	}
 	return &requests{method: model, rpc: r.span, start: func(f *request, at time.Time) *genaitrace.Call {

@@ -90,7 +90,9 @@ func (s *single) sent(message any, _ time.Time) {
 func (s *single) answered(message any, at time.Time) {
 	s.idle.moved()
 	r := s.method.readResponse(s.call, message)
-	s.call.SetResponse("", r.model)
+	if r.model != "" {
+		s.call.SetResponse("", r.model)
+	}
 	if r.version != "" {
 		s.call.SetRequest(genaitrace.Request{ModelVersion: r.version})
 	}

@@ -418,3 +418,35 @@ func TestNothingIsReadWhereNoRPCIsAModelCall(t *testing.T) {
 	client := o.only("inference.GRPCInferenceService/ModelInfer", trace.SpanKindClient)
 	assert.Nil(t, attr(client, "gen_ai.request.model"))
 }
+
+func TestAnUnsampledModelCallIsStillMeasured(t *testing.T) {
+	o := newTelemetry(t, sdktrace.WithSampler(sdktrace.NeverSample()))
+	p := triton(t)
+	l := p.serve(t, o, tensorService{
+		infer: func(context.Context, proto.Message) (proto.Message, error) { return p.empty("ModelInferResponse"), nil },
+		stream: func(stream grpc.ServerStream) error {
+			if err := stream.RecvMsg(p.empty("ModelInferRequest")); err != nil {
+				return err
+			}
+			return errors.Join(stream.SendMsg(p.streamed(t, textAnswer("a", "x", false))), stream.SendMsg(p.streamed(t, finalA)))
+		},
+	})
+	require.NoError(t, l.conn.Invoke(t.Context(), modelInfer, p.request(t, inferRequest), p.empty("ModelInferResponse")))
+	stream, err := l.conn.NewStream(t.Context(), &tensorStream, modelStreamInfer)
+	require.NoError(t, err)
+	require.NoError(t, stream.SendMsg(p.request(t, `{"modelName": "llama", "id": "a"}`)))
+	for err == nil {
+		err = stream.RecvMsg(p.empty("ModelStreamInferResponse"))
+	}
+	require.Equal(t, io.EOF, err)
+	l.stop()
+
+	assert.Empty(t, o.ended())
+	models := map[string]uint64{}
+	for _, point := range o.points("gen_ai.client.inference.duration") {
+		model, _ := point.Attributes.Value("gen_ai.request.model")
+		models[model.AsString()] += point.Count
+	}
+	assert.Equal(t, map[string]uint64{"resnet50": 1, "llama": 1}, models)
+	assert.Len(t, o.points("genai.time_to_first_token"), 2, "of the caller and of the server")
+}
