@@ -7,6 +7,11 @@
 //
 //	cd sampling/collectortest && GOWORK=off go test ./...
 //
+// What both cost, side by side, which docs/sampling.md quotes, takes minutes and is
+// behind a flag:
+//
+//	GOWORK=off go test -run SideBySide -sidebyside .
+//
 // The Collector's AWS resolver asks for a version of its SDK that the module proxies
 // no longer have; go.mod asks for the next one.
 package collectortest
