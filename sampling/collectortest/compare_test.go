@@ -2,6 +2,7 @@ package collectortest
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -26,6 +27,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // spans collects what ends, and is an exporter too.
@@ -341,6 +343,55 @@ func TestTheSamplerTierJudgesByItself(t *testing.T) {
 	require.Eventually(t, func() bool { return len(back.received()) == 2 }, time.Minute, 10*time.Millisecond)
 	stop()
 	assert.Equal(t, ofSDK(ended.all[2:]), ofOTLP(back.received()))
+}
+
+// Behind a Tail that exports everything, the share is the one of consistent sampling: the
+// traces whose lowest 56 bits are R >= T, as the specification has it.
+func TestBehindATailTheShareIsConsistent(t *testing.T) {
+	followsTracestate(t)
+	var exported spans
+	tail, err := sampling.NewTail(&exported, sampling.Baseline(1))
+	require.NoError(t, err)
+	provider := sdktrace.NewTracerProvider(tail.ProviderOptions()...)
+	for range 2000 {
+		_, span := provider.Tracer("").Start(context.Background(), "request")
+		span.End()
+	}
+	require.NoError(t, tail.Shutdown(context.Background()))
+	c, err := sampling.CollectorConfig(sampling.Baseline(0.25), options())
+	require.NoError(t, err)
+	kept := judged(t, c, exported.all)
+	for _, span := range exported.all {
+		id := span.SpanContext().TraceID()
+		r := binary.BigEndian.Uint64(id[8:]) & (1<<56 - 1)
+		d := kept[id.String()]
+		require.Equal(t, r >= 3<<54, d != nil, id)
+		if d != nil {
+			require.InDelta(t, 0.25, d.probability, 1e-12)
+		}
+	}
+}
+
+// What a Tail kept can be kept by its reason, and what its spans say of their probability
+// stays.
+func TestWhatATailKeptIsKept(t *testing.T) {
+	followsTracestate(t)
+	var exported spans
+	tail, err := sampling.NewTail(&exported, sampling.Any(sampling.Errors(), sampling.Baseline(0.3)))
+	require.NoError(t, err)
+	tracer := sdktrace.NewTracerProvider(tail.ProviderOptions()...).Tracer("requests")
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 300 {
+		request(tracer, r)
+	}
+	require.NoError(t, tail.Shutdown(context.Background()))
+	byTail := ofSDK(exported.all)
+	require.NotEmpty(t, byTail)
+	c, err := sampling.CollectorConfig(sampling.Any(
+		sampling.Match("tail", sampling.Selector{Key: semconv.GenAISamplingReasonKey}), sampling.Baseline(0.01),
+	), options())
+	require.NoError(t, err)
+	assert.Equal(t, byTail, judged(t, c, exported.all))
 }
 
 // Without the feature gate, or where spans carry no ot, the Collector's own hash takes

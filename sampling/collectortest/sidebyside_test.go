@@ -34,9 +34,9 @@ import (
 
 var (
 	sideBySide = flag.Bool("sidebyside", false, "compare the cost of a Tail with that of a Collector")
-	rounds     = flag.Int("rounds", 5, "how often -sidebyside runs each way")
+	rounds     = flag.Int("rounds", 7, "how often -sidebyside runs each way")
 	perSecond  = flag.Int("rate", 1000, "traces a second of -sidebyside")
-	lasting    = flag.Duration("lasting", 10*time.Second, "how long a run of -sidebyside makes traces")
+	lasting    = flag.Duration("lasting", 8*time.Second, "how long a run of -sidebyside makes traces")
 )
 
 // A job is what a child process is for: a service that records, or a Collector.
