@@ -24,7 +24,7 @@ import (
 type Member struct {
 	// Caller is the caller mark, see [ContextWithCallerMark].
 	Caller bool
-	// Start is when the request began, at the first process that told it, in
+	// Start is when the request began, at the first span that told it, in
 	// milliseconds of Unix time: a process further down knows from it how long the
 	// request has taken, at least. The sampler of sampling.Tail writes it. Zero if
 	// unknown.

@@ -126,7 +126,7 @@ func TestADroppedSpanAllocatesNothing(t *testing.T) {
 
 // BenchmarkTail has one span an op. "dropped" and "kept" are what the Tail adds to a
 // span that is recorded: OnStart and OnEnd, on prepared spans of traces of ten. "sampler"
-// is one call of it for a span below another, "root" for the first span of a trace,
+// is one call of it for a span below another, "root" for the first span of a request,
 // which tells when it began. "plain" is a span with five attributes that is recorded and
 // seen by an empty processor, "never" the same span under NeverSample, "whole" under
 // a Tail that drops it.
@@ -157,6 +157,7 @@ func BenchmarkTail(b *testing.B) {
 		sampler := newTail(b, policy()).Sampler()
 		p := sdktrace.SamplingParameters{
 			ParentContext: context.Background(), TraceID: trace.TraceID{1}, Name: "POST /v1/chat/completions", Attributes: attributes(),
+			Kind: trace.SpanKindServer,
 		}
 		for measure(b); b.Loop(); {
 			sampler.ShouldSample(p)

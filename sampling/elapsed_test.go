@@ -87,14 +87,20 @@ func TestTheFirstSpanTellsWhenTheRequestBegan(t *testing.T) {
 			name   string
 			caller context.Context
 			told   time.Time
-			opts   []sampling.Option
+			kind   trace.SpanKind
 		}{
-			{name: "no caller", caller: context.Background(), told: time.Now()},
-			{name: "a caller that says nothing", caller: remote(0, false, "other=1"), told: time.Now()},
-			{name: "nor has a tracestate", caller: remote(0, true, ""), told: time.Now()},
-			{name: "a caller that says it", caller: remote(0, false, began(first)), told: first},
+			{name: "no caller", caller: context.Background(), kind: trace.SpanKindServer, told: time.Now()},
+			{name: "a caller that says nothing", caller: remote(0, false, "other=1"), kind: trace.SpanKindServer, told: time.Now()},
+			{name: "nor has a tracestate", caller: remote(0, true, ""), kind: trace.SpanKindServer, told: time.Now()},
+			{name: "a caller that says it", caller: remote(0, false, began(first)), kind: trace.SpanKindServer, told: first},
+			{name: "a call of nobody's", caller: context.Background(), kind: trace.SpanKindClient, told: time.Now()},
+			{name: "a message", caller: context.Background(), kind: trace.SpanKindConsumer, told: time.Now()},
+			{name: "a message that waited", caller: remote(0, false, began(first)), kind: trace.SpanKindConsumer, told: time.Now()},
+			{name: "a message to be sent", caller: context.Background(), kind: trace.SpanKindProducer},
+			{name: "a job", caller: context.Background()},
+			{name: "a job of a request", caller: remote(0, false, began(first)), told: first},
 		} {
-			ctx, root := s.Start(c.caller, "root")
+			ctx, root := s.Start(c.caller, "root", trace.WithSpanKind(c.kind))
 			_, child := s.Start(ctx, "child")
 			for _, span := range []trace.Span{root, child} {
 				assert.True(t, c.told.Equal(propagation.MemberOf(span.SpanContext()).Start), c.name)
@@ -104,7 +110,7 @@ func TestTheFirstSpanTellsWhenTheRequestBegan(t *testing.T) {
 		}
 	})
 	inBubble(t, sampling.Errors(), func(t *testing.T, s *service) {
-		_, root := s.Start(remote(0, false, began(time.Now().Add(-time.Minute))), "root")
+		_, root := s.Start(remote(0, false, began(time.Now().Add(-time.Minute))), "root", trace.WithSpanKind(trace.SpanKindServer))
 		assert.True(t, time.Now().Equal(propagation.MemberOf(root.SpanContext()).Start), "who believes nobody tells its own")
 		root.End()
 	}, sampling.WithTrust(sampling.TrustNone))
@@ -117,11 +123,11 @@ func TestAFullTracestateStaysAsItIs(t *testing.T) {
 		members[i] = fmt.Sprintf("v%d=x", i)
 	}
 	full := strings.Join(members, ",")
-	_, root := s.Start(remote(0, false, full), "root")
+	_, root := s.Start(remote(0, false, full), "root", trace.WithSpanKind(trace.SpanKindServer))
 	assert.Equal(t, full, root.SpanContext().TraceState().String())
 	root.End()
 	long := "genai=x:" + strings.Repeat("y", 250)
-	_, root = s.Start(remote(0, false, long), "root")
+	_, root = s.Start(remote(0, false, long), "root", trace.WithSpanKind(trace.SpanKindServer))
 	assert.Equal(t, long, root.SpanContext().TraceState().String())
 	root.End()
 }
@@ -133,7 +139,7 @@ func TestAQueueElsewhereMakesTheEngineKeep(t *testing.T) {
 		p := sampling.Slow(3 * time.Second)
 		gateway, engine := serve(t, p), serve(t, p)
 		for _, queue := range []time.Duration{time.Second, 2500 * time.Millisecond} {
-			ctx, root := gateway.Start(context.Background(), "gateway")
+			ctx, root := gateway.Start(context.Background(), "gateway", trace.WithSpanKind(trace.SpanKindServer))
 			time.Sleep(queue)
 			_, span := engine.Start(overTheWire(t, ctx), fmt.Sprint("engine after ", queue))
 			time.Sleep(time.Second)

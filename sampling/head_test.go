@@ -272,7 +272,7 @@ func FuzzTraceState(f *testing.F) {
 		for _, trust := range []sampling.Trust{sampling.TrustConsistent, sampling.TrustSampled, sampling.TrustNone} {
 			s := serve(t, sampling.Any(sampling.Errors(), sampling.Baseline(0.5)), sampling.WithTrust(trust))
 			caller := trace.SpanContextFromContext(remote(float64(r%(1<<56))/(1<<56), sampled, "")).WithTraceState(state)
-			ctx, root := s.Start(trace.ContextWithRemoteSpanContext(context.Background(), caller), "root")
+			ctx, root := s.Start(trace.ContextWithRemoteSpanContext(context.Background(), caller), "root", trace.WithSpanKind(trace.SpanKindServer))
 			_, child := s.Start(ctx, "child")
 			told := root.SpanContext().TraceState()
 			_, err := trace.ParseTraceState(told.String())

@@ -165,16 +165,21 @@ func startedAt(caller trace.TraceState, start time.Time) time.Time {
 	return start
 }
 
-// withStart adds to the state of a trace's first span here when the request began,
-// unless the caller said it.
-func withStart(state trace.TraceState, now time.Time) trace.TraceState {
+// withStart adds to the state of a local root that the request begins now, unless it
+// began before or the span is none of a request.
+func withStart(state trace.TraceState, kind trace.SpanKind) trace.TraceState {
+	switch kind {
+	case trace.SpanKindServer, trace.SpanKindClient, trace.SpanKindConsumer:
+	default:
+		return state
+	}
 	ours := state.Get(ourMember)
 	if field(ours, startField) != "" || ours == "" && state.Len() >= maxMembers {
 		return state // a hint is not worth another's member
 	}
 	var digits [maxMember + 24]byte
 	list := append(digits[:0], startField+":"...)
-	list = strconv.AppendInt(list, now.UnixMilli(), 16)
+	list = strconv.AppendInt(list, time.Now().UnixMilli(), 16)
 	if ours != "" {
 		list = append(append(list, ';'), ours...)
 	}

@@ -3,7 +3,6 @@ package sampling
 import (
 	"context"
 	"fmt"
-	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -72,11 +71,13 @@ const (
 // out [Layers], and sets the sampled flag as the [Head] says. It is not
 // wrapped in ParentBased: what a parent says is part of its decision.
 //
-// The first span of a trace tells the time in its tracestate ("genai=t:...", see
-// propagation.Member), which reaches every process that the trace comes to: there
-// [Slow] and [SlowBy] count from then. A time is believed (see [Trust]) unless it is yet to
-// come or more than an hour ago, and not by consumers of messages, which may have
-// waited for reasons of their own. The middleware of this module does not tell third
+// The first span of a request, which is the first one in its trace of kind server, client
+// or consumer, tells the time in its tracestate ("genai=t:...", see propagation.Member).
+// That reaches every process that the request comes to, and [Slow] and [SlowBy] count from
+// then. Jobs and sessions, whose spans are internal, begin no request: each of their
+// calls does. Nor does a producer; a message may wait, and the request begins with its
+// consumer. A time is believed (see [Trust]) unless it is yet to come or more than an
+// hour ago. The middleware of this module does not tell third
 // parties; other middleware may.
 func (t *Tail) Sampler() sdktrace.Sampler { return sampler{t} }
 
@@ -123,12 +124,12 @@ func (s sampler) root(p sdktrace.SamplingParameters, parent trace.SpanContext) s
 	}
 	if state.Len() == 0 && (!parent.IsSampled() || s.t.config.trust != TrustSampled) { // the common case
 		if randomness(p.TraceID, "") >= h.told {
-			return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample, Tracestate: withStart(h.state, time.Now())}
+			return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample, Tracestate: withStart(h.state, p.Kind)}
 		}
-		return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly, Tracestate: withStart(state, time.Now())}
+		return sdktrace.SamplingResult{Decision: sdktrace.RecordOnly, Tracestate: withStart(state, p.Kind)}
 	}
 	state = setField(state, ourMember, layerField, "")
-	if s.t.config.trust == TrustNone {
+	if s.t.config.trust == TrustNone || p.Kind == trace.SpanKindConsumer {
 		state = setField(state, ourMember, startField, "")
 	}
 	r := randomness(p.TraceID, state.Get(otMember))
@@ -143,7 +144,7 @@ func (s sampler) root(p sdktrace.SamplingParameters, parent trace.SpanContext) s
 	if certain || told != never {
 		decision = sdktrace.RecordAndSample
 	}
-	state = withStart(setThreshold(setField(state, ourMember, keptField, mark), told), time.Now())
+	state = withStart(setThreshold(setField(state, ourMember, keptField, mark), told), p.Kind)
 	return sdktrace.SamplingResult{Decision: decision, Tracestate: state}
 }
 
