@@ -236,8 +236,8 @@ var pairings = map[string]pairing{
 	"gen_ai.execute_tool.command.internal":             {later: "what a tool adds to gen_ai.execute_tool"},
 	semconv.SpanGuardrailCheck:                         guardrailPairing(),
 	semconv.SpanEvaluationRun:                          evaluationPairing(),
-	"mcp.client":                                       {later: "MCP"},
-	"mcp.server":                                       {later: "MCP"},
+	"mcp.client":                                       {later: "adapters/mcp, a module of its own"},
+	"mcp.server":                                       {later: "adapters/mcp, a module of its own"},
 }
 
 // callPairing is one model call as its caller sees it.

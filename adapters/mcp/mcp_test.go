@@ -360,6 +360,38 @@ func TestHowAMessageEnds(t *testing.T) {
 	}
 }
 
+// Each metric has the dimensions of the registry and no others, and its buckets.
+func TestTheMetricsAreThoseOfTheRegistry(t *testing.T) {
+	theirs, ours := record(), record()
+	session := inMemory(t, ours, theirs, stateful, genaimcp.WithSessions())
+	for _, tool := range []string{"get_weather", "fails", "refuses"} {
+		_ = callTool(tool)(t.Context(), session)
+	}
+	_, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "greet"})
+	require.NoError(t, err)
+	require.NoError(t, session.Close())
+	for name, r := range map[string]*recording{
+		"mcp.client.operation.duration": ours, "mcp.server.operation.duration": theirs,
+		"mcp.client.session.duration": ours, "mcp.server.session.duration": theirs,
+	} {
+		require.Eventually(t, func() bool { return len(r.points(t, name)) > 0 }, time.Minute, time.Millisecond, name)
+		registered, ok := semconv.LookupMetric(name)
+		require.True(t, ok, name)
+		for _, point := range r.points(t, name) {
+			delete(point, "count")
+			for _, a := range registered.Attributes {
+				if a.Level == semconv.LevelRequired {
+					assert.Contains(t, point, string(a.Key), name)
+				}
+			}
+			for key := range point {
+				assert.True(t, slices.ContainsFunc(registered.Attributes, func(a semconv.Requirement) bool { return string(a.Key) == key }),
+					"%s is not listed for %s", key, name)
+			}
+		}
+	}
+}
+
 func callTool(name string) func(context.Context, *mcp.ClientSession) error {
 	return func(ctx context.Context, s *mcp.ClientSession) error {
 		_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: weather{"secret city"}})

@@ -75,17 +75,31 @@ func (s *Service) Tools() {
 	})
 }
 
-// Agent is one run of an agent that plans, asks and uses a tool.
+// Agent is one run of an agent that remembers, plans, asks, uses a tool, and whose answer
+// is checked and judged.
 func (s *Service) Agent() {
 	ctx := genaitrace.ContextWith(context.Background(), genaitrace.ConversationID("c-1"))
 	ctx, run := s.tracer.StartAgent(ctx, genaitrace.Agent{Name: "weather", Request: genaitrace.Request{Model: Model}})
 	defer run.End()
 	s.sleep(time.Millisecond)
+	_, memory := s.tracer.StartMemory(ctx, genaitrace.MemoryAccess{StoreID: "preferences"})
+	s.sleep(time.Millisecond)
+	memory.SetRecords(3)
+	memory.End()
 	_, plan := s.tracer.StartPlan(ctx, "")
 	s.sleep(2 * time.Millisecond)
 	plan.End()
 	s.Call(ctx, false)
 	s.tool(ctx)
 	s.Call(ctx, false)
+	_, check := s.tracer.StartGuardrail(ctx, genaitrace.GuardrailCheck{RuleID: "pii", Target: semconv.GenAIGuardrailTargetOutput})
+	s.sleep(time.Millisecond)
+	check.SetVerdict(semconv.GenAIGuardrailOutcomePass, "")
+	check.End()
+	_, evaluation := s.tracer.StartEvaluation(ctx, genaitrace.EvaluationRequest{Name: "Relevance", Model: Model})
+	s.sleep(time.Millisecond)
+	evaluation.SetScore(4)
+	evaluation.SetLabel("relevant")
+	evaluation.End()
 	run.SetFinish("stop")
 }
