@@ -110,7 +110,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	around := ctx
 	options, chained := followChain(ctx, options)
 	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), options...)
-	if !span.IsRecording() && !t.metrics.callEnabled(ctx) && !t.logs.enabled(ctx, semconv.EventGenAICompletion) {
+	if !span.IsRecording() && !t.metrics.callEnabled(ctx) && !t.logs.enabled(ctx, completionEvent) {
 		return ctx, nil
 	}
 	if chained {

@@ -139,8 +139,8 @@ type contentPolicy struct {
 }
 
 // contentFor says what is written of content of a span, and where; no place is
-// nothing at all. event is the name of the event that would carry it.
-func (t *Tracer) contentFor(ctx context.Context, span trace.Span, event string) (content.Level, content.Place) {
+// nothing at all. event is what would carry it; nil where nothing would.
+func (t *Tracer) contentFor(ctx context.Context, span trace.Span, event *logEvent) (content.Level, content.Place) {
 	if t.content == nil {
 		return content.Off, 0
 	}
@@ -155,7 +155,7 @@ func (t *Tracer) contentFor(ctx context.Context, span trace.Span, event string) 
 	if !span.IsRecording() {
 		place &^= content.OnSpans
 	}
-	if place&content.OnEvents != 0 && !t.logs.enabled(ctx, event) {
+	if place&content.OnEvents != 0 && (event == nil || !t.logs.enabled(ctx, event)) {
 		place &^= content.OnEvents
 	}
 	return level, place
@@ -264,7 +264,7 @@ func (c *Call) SetInput(in Input) {
 	if c == nil || c.t == nil || c.gateway || c.done.Load() {
 		return
 	}
-	level, place := c.t.contentFor(c.ctx, c.span, genaiconv.EventClientInferenceOperationDetails)
+	level, place := c.t.contentFor(c.ctx, c.span, detailsEvent)
 	if place == 0 {
 		return
 	}
@@ -277,7 +277,7 @@ func (c *Call) SetOutput(messages []genaiconv.Message) {
 	if c == nil || c.t == nil || c.gateway || c.done.Load() {
 		return
 	}
-	level, place := c.t.contentFor(c.ctx, c.span, genaiconv.EventClientInferenceOperationDetails)
+	level, place := c.t.contentFor(c.ctx, c.span, detailsEvent)
 	if place == 0 {
 		return
 	}
@@ -302,7 +302,7 @@ func (inf *Inference) SetInput(in Input) {
 	if inf == nil || inf.t == nil {
 		return
 	}
-	level, place := inf.t.contentFor(inf.ctx, inf.span, semconv.EventGenAICompletion)
+	level, place := inf.t.contentFor(inf.ctx, inf.span, completionEvent)
 	if place == 0 {
 		return
 	}
@@ -314,7 +314,7 @@ func (inf *Inference) SetOutput(messages []genaiconv.Message) {
 	if inf == nil || inf.t == nil {
 		return
 	}
-	level, place := inf.t.contentFor(inf.ctx, inf.span, semconv.EventGenAICompletion)
+	level, place := inf.t.contentFor(inf.ctx, inf.span, completionEvent)
 	if place == 0 {
 		return
 	}

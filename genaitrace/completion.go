@@ -16,7 +16,7 @@ func (c *Call) logEnd(stats *clockStats, how outcome, errType string, err error,
 		return nil // the record is that of the call that it makes
 	}
 	at := c.when(end)
-	if c.t.logs.enabled(c.ctx, semconv.EventGenAICompletion) {
+	if c.t.logs.enabled(c.ctx, completionEvent) {
 		attrs := c.appendFacts(make([]attribute.KeyValue, 0, 32), errType)
 		attrs = append(attrs, semconv.GenAISpanRole(c.req.callRole()))
 		attrs = c.prompt.appendReference(attrs)
@@ -26,19 +26,19 @@ func (c *Call) logEnd(stats *clockStats, how outcome, errType string, err error,
 			attrs = append(attrs, semconv.GenAIStreamTerminal(c.terminal))
 		}
 		attrs = c.stops.appendTo(attrs)
-		entries = append(entries, logEntry{semconv.EventGenAICompletion, at, c.t.words.Rewrite(attrs)})
+		entries = append(entries, logEntry{completionEvent, at, c.t.words.Rewrite(attrs)})
 	}
-	if how.isError() && c.t.logs.enabled(c.ctx, genaiconv.EventClientInferenceException) {
+	if how.isError() && c.t.logs.enabled(c.ctx, callExceptionEvent) {
 		attrs := c.t.appendException(nil, errType, err, message)
-		entries = append(entries, logEntry{genaiconv.EventClientInferenceException, at, attrs})
+		entries = append(entries, logEntry{callExceptionEvent, at, attrs})
 	}
-	if c.content != nil && c.content.place&content.OnEvents != 0 && c.t.logs.enabled(c.ctx, genaiconv.EventClientInferenceOperationDetails) {
+	if c.content != nil && c.content.place&content.OnEvents != 0 && c.t.logs.enabled(c.ctx, detailsEvent) {
 		attrs := c.appendFacts(make([]attribute.KeyValue, 0, 32), errType)
 		if stats.ticks > 0 {
 			attrs = append(attrs, genaiconv.ResponseTimeToFirstChunk(seconds(stats.first)))
 		}
 		attrs = c.content.appendTo(c.t.words.Rewrite(attrs), content.OnEvents)
-		entries = append(entries, logEntry{genaiconv.EventClientInferenceOperationDetails, at, attrs})
+		entries = append(entries, logEntry{detailsEvent, at, attrs})
 	}
 	return entries
 }
@@ -91,7 +91,7 @@ func (c *Call) appendTiming(attrs []attribute.KeyValue, stats *clockStats) []att
 // logEnd returns the records of an inference that has ended.
 func (inf *Inference) logEnd(how outcome, errType string, err error, end int64) (entries []logEntry) {
 	at := inf.when(end)
-	if inf.t.logs.enabled(inf.ctx, semconv.EventGenAICompletion) {
+	if inf.t.logs.enabled(inf.ctx, completionEvent) {
 		attrs := append(make([]attribute.KeyValue, 0, 32), FactsFromContext(inf.ctx)...)
 		attrs = inf.req.appendStart(attrs, semconv.GenAISpanRoleInference)
 		attrs = appendResponse(attrs, inf.responseID, inf.response, inf.finish)
@@ -113,12 +113,12 @@ func (inf *Inference) logEnd(how outcome, errType string, err error, end int64) 
 			attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))
 		}
 		attrs = inf.content.appendTo(inf.t.words.Rewrite(attrs), content.OnEvents)
-		entries = append(entries, logEntry{semconv.EventGenAICompletion, at, attrs})
+		entries = append(entries, logEntry{completionEvent, at, attrs})
 	}
-	if how.isError() && inf.t.logs.enabled(inf.ctx, semconv.EventGenAIException) {
+	if how.isError() && inf.t.logs.enabled(inf.ctx, exceptionEvent) {
 		attrs := append(make([]attribute.KeyValue, 0, 4), semconv.GenAISpanRole(semconv.GenAISpanRoleInference))
 		attrs = inf.t.appendException(attrs, errType, err, inf.t.exceptionMessage(inf.ctx, how, err))
-		entries = append(entries, logEntry{semconv.EventGenAIException, at, attrs})
+		entries = append(entries, logEntry{exceptionEvent, at, attrs})
 	}
 	return entries
 }

@@ -88,7 +88,7 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 	options, began := startOptions(trace.SpanKindInternal, attrs, req.Arrived, arrived, now)
 	options, chained := followChain(ctx, options)
 	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceGenerate, options...)
-	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) && !t.logs.enabled(ctx, semconv.EventGenAICompletion) {
+	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) && !t.logs.enabled(ctx, completionEvent) {
 		return ctx, nil
 	}
 	if chained {

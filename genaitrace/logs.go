@@ -25,28 +25,40 @@ func WithLoggerProvider(lp otellog.LoggerProvider) Option {
 	})
 }
 
-// severities are those of the registry; INFO where it has none.
-var severities = func() map[string]otellog.Severity {
-	all := map[string]otellog.Severity{}
-	for event := range semconv.Events() {
-		if event.Log {
-			all[event.Name] = cmp.Or(otellog.Severity(event.Severity), otellog.SeverityInfo)
-		}
-	}
-	return all
-}()
+// A logEvent is a kind of log record, with the severity of the registry, and INFO where
+// that has none.
+type logEvent struct {
+	name     string
+	severity otellog.Severity
+}
+
+func newLogEvent(name string) *logEvent {
+	event, _ := semconv.LookupEvent(name)
+	return &logEvent{name, cmp.Or(otellog.Severity(event.Severity), otellog.SeverityInfo)}
+}
+
+var (
+	completionEvent    = newLogEvent(semconv.EventGenAICompletion)
+	signalEvent        = newLogEvent(semconv.EventGenAISignal)
+	exceptionEvent     = newLogEvent(semconv.EventGenAIException)
+	toolCallEvent      = newLogEvent(semconv.EventGenAIToolCall)
+	detailsEvent       = newLogEvent(genaiconv.EventClientInferenceOperationDetails)
+	callExceptionEvent = newLogEvent(genaiconv.EventClientInferenceException)
+	toolExceptionEvent = newLogEvent(genaiconv.EventExecuteToolException)
+	evaluationEvent    = newLogEvent(genaiconv.EventEvaluationResult)
+)
 
 // logs writes log records. The zero value writes none.
 type logs struct{ logger otellog.Logger }
 
 // enabled reports whether an event would go anywhere.
-func (l logs) enabled(ctx context.Context, event string) bool {
-	return l.logger != nil && l.logger.Enabled(ctx, otellog.EnabledParameters{Severity: severities[event], EventName: event})
+func (l logs) enabled(ctx context.Context, event *logEvent) bool {
+	return l.logger != nil && l.logger.Enabled(ctx, otellog.EnabledParameters{Severity: event.severity, EventName: event.name})
 }
 
 // A logEntry is a log record that waits until no lock is held.
 type logEntry struct {
-	event string
+	event *logEvent
 	at    time.Time
 	attrs []attribute.KeyValue
 }
@@ -54,8 +66,8 @@ type logEntry struct {
 // emit writes a record that belongs to the span of ctx.
 func (l logs) emit(ctx context.Context, e logEntry) {
 	var r otellog.Record
-	r.SetEventName(e.event)
-	r.SetSeverity(severities[e.event])
+	r.SetEventName(e.event.name)
+	r.SetSeverity(e.event.severity)
 	r.SetTimestamp(e.at)
 	r.AddAttributes(e.attrs...)
 	l.logger.Emit(ctx, r)
@@ -91,7 +103,7 @@ func (t *Tracer) exceptionMessage(ctx context.Context, how outcome, err error) s
 	if !how.isError() || err == nil || err == errPanic { //nolint:errorlint // our own, which has no message to tell
 		return ""
 	}
-	level, place := t.contentFor(ctx, noSpan, genaiconv.EventClientInferenceException)
+	level, place := t.contentFor(ctx, noSpan, callExceptionEvent)
 	if place&content.OnEvents == 0 || level < content.Redacted {
 		return ""
 	}

@@ -69,7 +69,7 @@ func (t *Tracer) RecordEvaluation(ctx context.Context, e EvaluationResult) {
 var errNumber = errors.New("score or signal that is no finite number, or out of its range, dropped")
 
 func (t *Tracer) logEvaluation(ctx context.Context, e *EvaluationResult) {
-	if !t.logs.enabled(ctx, genaiconv.EventEvaluationResult) {
+	if !t.logs.enabled(ctx, evaluationEvent) {
 		return
 	}
 	errType := ""
@@ -78,7 +78,7 @@ func (t *Tracer) logEvaluation(ctx context.Context, e *EvaluationResult) {
 			errType = bound.Other
 		}
 	}
-	e.Explanation = t.eventText(ctx, genaiconv.EventEvaluationResult, e.Explanation)
+	e.Explanation = t.eventText(ctx, evaluationEvent, e.Explanation)
 	t.emitEvaluation(ctx, e, errType, time.Now())
 }
 
@@ -100,7 +100,7 @@ func (t *Tracer) emitEvaluation(ctx context.Context, e *EvaluationResult, errTyp
 	if errType != "" {
 		attrs = append(attrs, otelsemconv.ErrorTypeKey.String(errType))
 	}
-	t.logs.emit(ctx, logEntry{genaiconv.EventEvaluationResult, at, attrs})
+	t.logs.emit(ctx, logEntry{evaluationEvent, at, attrs})
 }
 
 // Labels of a [Verdict].
@@ -190,7 +190,7 @@ func (t *Tracer) RecordSignal(ctx context.Context, signal Signal) {
 }
 
 func (t *Tracer) logSignal(ctx context.Context, signal *Signal) {
-	if !t.logs.enabled(ctx, semconv.EventGenAISignal) {
+	if !t.logs.enabled(ctx, signalEvent) {
 		return
 	}
 	attrs := make([]attribute.KeyValue, 0, 8)
@@ -211,14 +211,14 @@ func (t *Tracer) logSignal(ctx context.Context, signal *Signal) {
 		attrs = append(attrs, semconv.GenAIRequestID(id))
 	}
 	if signal.Metadata != nil {
-		if level, place := t.contentFor(ctx, noSpan, semconv.EventGenAISignal); place&content.OnEvents != 0 {
+		if level, place := t.contentFor(ctx, noSpan, signalEvent); place&content.OnEvents != 0 {
 			v, err := t.content.Any(level, signal.Metadata)
 			if v = t.sanitized(ctx, v, err); v.Present() {
 				attrs = append(attrs, attribute.KeyValue{Key: semconv.GenAISignalMetadataKey, Value: v.Structured()})
 			}
 		}
 	}
-	t.logs.emit(ctx, logEntry{semconv.EventGenAISignal, time.Now(), t.words.Rewrite(attrs)})
+	t.logs.emit(ctx, logEntry{signalEvent, time.Now(), t.words.Rewrite(attrs)})
 }
 
 // RecordLogprobs records what the logprobs of an answer say of it: a signal
@@ -265,7 +265,7 @@ func signalType(t semconv.GenAISignalTypeAttr) semconv.GenAISignalTypeAttr {
 }
 
 // eventText is what the content policy lets an event say of a text.
-func (t *Tracer) eventText(ctx context.Context, event, text string) string {
+func (t *Tracer) eventText(ctx context.Context, event *logEvent, text string) string {
 	if text == "" {
 		return ""
 	}

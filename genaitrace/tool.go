@@ -71,7 +71,7 @@ func (t *Tracer) StartTool(ctx context.Context, call ToolCall) (context.Context,
 		attrs = append(attrs, genaiconv.AgentName(agent))
 	}
 	ctx, span := t.startSpan(ctx, name, trace.SpanKindInternal, attrs)
-	if !span.IsRecording() && !t.metrics.work.tool.Enabled(ctx) && !t.logs.enabled(ctx, semconv.EventGenAIToolCall) {
+	if !span.IsRecording() && !t.metrics.work.tool.Enabled(ctx) && !t.logs.enabled(ctx, toolCallEvent) {
 		return ctx, Tool{}
 	}
 	operation, end := newWork(t, ctx, span, &toolOperation, toolEnd{

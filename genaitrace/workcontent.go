@@ -33,7 +33,7 @@ func (t Tool) setContent(v any, of func(*toolContent) *content.Value) {
 	if t.Operation == nil || t.t == nil {
 		return
 	}
-	level, place := t.t.contentFor(t.ctx, t.span, semconv.EventGenAIToolCall)
+	level, place := t.t.contentFor(t.ctx, t.span, toolCallEvent)
 	if place == 0 {
 		return
 	}
@@ -76,7 +76,7 @@ func (c *toolContent) appendTo(attrs []attribute.KeyValue, place content.Place) 
 
 // log writes the record of a call whose content goes on events.
 func (e *toolEnd) log(o *Operation, end operationEnd) {
-	if e.content == nil || e.content.place&content.OnEvents == 0 || !o.t.logs.enabled(o.ctx, semconv.EventGenAIToolCall) {
+	if e.content == nil || e.content.place&content.OnEvents == 0 || !o.t.logs.enabled(o.ctx, toolCallEvent) {
 		return
 	}
 	attrs := append(make([]attribute.KeyValue, 0, 9), genaiconv.OperationName(genaiconv.OperationNameExecuteTool))
@@ -89,7 +89,7 @@ func (e *toolEnd) log(o *Operation, end operationEnd) {
 		}
 	}
 	attrs = e.content.appendTo(o.t.words.Rewrite(attrs), content.OnEvents)
-	o.t.logs.emit(o.ctx, logEntry{semconv.EventGenAIToolCall, o.base.Add(time.Duration(end.took)), attrs})
+	o.t.logs.emit(o.ctx, logEntry{toolCallEvent, o.base.Add(time.Duration(end.took)), attrs})
 }
 
 // SetQuery notes what was searched for: its keyed hash where the Tracer has a key
@@ -102,7 +102,7 @@ func (r Retrieval) SetQuery(query string) {
 	if hash := r.t.Hash(query); hash != "" {
 		r.note(semconv.GenAIRetrieverQueryHash(hash))
 	}
-	level, place := r.t.contentFor(r.ctx, r.span, "")
+	level, place := r.t.contentFor(r.ctx, r.span, nil)
 	if place&content.OnSpans == 0 {
 		return
 	}
@@ -121,14 +121,14 @@ func (e Evaluation) SetExplanation(why string) {
 	if e.Operation == nil || e.t == nil {
 		return
 	}
-	if why = e.t.eventText(e.ctx, genaiconv.EventEvaluationResult, why); why != "" {
+	if why = e.t.eventText(e.ctx, evaluationEvent, why); why != "" {
 		e.learn(func() { e.end.why = why })
 	}
 }
 
 // log writes the event of a judgement, or of one that failed.
 func (e *evaluationEnd) log(o *Operation, end operationEnd) {
-	if end.errType == "" && !e.scored && e.label == "" || !o.t.logs.enabled(o.ctx, genaiconv.EventEvaluationResult) {
+	if end.errType == "" && !e.scored && e.label == "" || !o.t.logs.enabled(o.ctx, evaluationEvent) {
 		return
 	}
 	result := EvaluationResult{Name: e.request.Name, Label: e.label, Explanation: e.why}
@@ -143,15 +143,15 @@ func (o *Operation) logException(end operationEnd, err error, took int64) {
 	if !end.how.isError() {
 		return
 	}
-	event := semconv.EventGenAIException
+	event := exceptionEvent
 	if o.kind.role == semconv.GenAISpanRoleTool {
-		event = genaiconv.EventExecuteToolException
+		event = toolExceptionEvent
 	}
 	if !o.t.logs.enabled(o.ctx, event) {
 		return
 	}
 	var attrs []attribute.KeyValue
-	if event == semconv.EventGenAIException {
+	if event == exceptionEvent {
 		attrs = append(attrs, semconv.GenAISpanRole(o.kind.role))
 	}
 	attrs = o.t.appendException(attrs, end.errType, err, o.t.exceptionMessage(o.ctx, end.how, err))
