@@ -1,9 +1,9 @@
 // Package genaitrace records what one request to a generative model does, as
-// spans and metrics of OpenTelemetry: in the process that runs the model each
+// spans, metrics and log records of OpenTelemetry: in the process that runs the model each
 // phase from the queue to the last token, at its caller and in a gateway the
 // stream as it arrives.
 //
-//	tr := genaitrace.New() // or WithTracerProvider, WithMeterProvider
+//	tr := genaitrace.New() // or WithTracerProvider, WithMeterProvider, WithLoggerProvider
 //
 //	func (s *Server) Generate(ctx context.Context, prompt []int) (err error) {
 //		ctx, inf := tr.StartInference(ctx, genaitrace.Request{Model: "qwen2.5-7b-instruct", Stream: true})
@@ -31,7 +31,7 @@
 // [Tracer.StartGuardrail], [Tracer.StartEvaluation]. A [Group] runs such work on
 // goroutines and keeps it in the trace. Every handle ends once, the first end
 // wins, and all methods of a nil handle do nothing: that is what Start returns
-// where neither span nor metric records.
+// where neither span, metric nor log record would come of it.
 //
 // What only the engine knows is set in structs whose nil fields are unknown, so
 // that a known 0 can be said: [Prompt], [Usage], [Engine], [Resources], [Outcome],
@@ -99,15 +99,44 @@
 //	                                     gen_ai.invoke_agent.duration, .inference_calls, .tool_calls
 //	                                     gen_ai.client.operation.duration of what runs elsewhere
 //	                                     genai.guardrail.decisions, genai.evaluations
+//	about answers                        genai.signal.values, genai.signal.checks, genai.signal.hits
 //
 // The token rate is (tokens − 1) / (last token − first token), of all answers together.
 // [WithMetricDimensions] adds dimensions.
 //
+// # The log records
+//
+// Each belongs to its span, and comes where the LoggerProvider takes it; else it costs
+// nothing. They are written when what they tell of is over.
+//
+//	genai.completion                             one answer: which prompt, how it streamed, why it stopped, what held it back
+//	gen_ai.client.inference.operation.details    a call with its content, where the policy puts that on events
+//	genai.tool_call                              the same of a tool
+//	gen_ai.client.inference.exception            a call that failed: the type, by policy message and stack
+//	gen_ai.execute_tool.exception                the same of a tool
+//	genai.exception                              the same of an inference, and of any other operation
+//	gen_ai.evaluation.result                     a judgement ([Tracer.RecordEvaluation], [Tracer.RecordVerdict], [Evaluation])
+//	genai.signal                                 a measurement ([Tracer.RecordSignal], [Tracer.RecordLogprobs])
+//
+// # Prompts and content
+//
+// [Tracer.DescribePrompt] tells of a prompt what those may know who may not read it:
+// the template, roles, ranges of length and entropy, shares of what was filled in, and,
+// with [WithHashKey], a keyed hash. A prompt chain of package propagation goes on
+// through StartCall and StartInference: the span links to what caused it, and is the
+// next hop.
+//
+// Content is written only where somebody turned it on, [WithContent], and gave it to a
+// handle: [Call.SetInput], [Call.SetOutput], [Tool.SetArguments]. Package content has
+// the levels and the redactors. What was said closest to the request counts:
+// [ContextWithContent], then the Tracer's option, then the environment variable
+// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT.
+//
 // # What it never does
 //
-// It sets no global, starts no goroutine but for the tasks of a [Group], logs
-// nothing and reads no prompt and no output: no content and no message of an error
-// reaches a span, and a stack only by [WithStackTraces]. Strings from the wire are
+// It sets no global and starts no goroutine but for the tasks of a [Group]. By default
+// it reads no prompt and no output, no content and no message of an error is written,
+// and a stack only by [WithStackTraces]. Strings from the wire are
 // cut and made valid UTF-8, and values that a caller can choose become a metric
 // dimension only until there are 100 of them. Wrong input (negative counts, times
 // before their start) is dropped, counted in genai.telemetry.faults and reported

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -442,4 +443,33 @@ func TestWithoutAChainThereIsNone(t *testing.T) {
 	_, ok := propagation.PromptChainFromContext(ctx)
 	assert.False(t, ok)
 	assert.Empty(t, captured().Spans[0].Links)
+}
+
+// Content that comes while the call ends is either on the record or nowhere.
+func TestContentMayComeFromAnyGoroutine(t *testing.T) {
+	tr, captured := observed(t, genaitrace.WithContent(content.Redacted), genaitrace.WithContentPlace(content.OnEventsAndSpans))
+	messages := []genaiconv.Message{say(genaiconv.RoleUser, "hello")}
+	for range 50 {
+		ctx, call := tr.StartCall(t.Context(), genaitrace.Request{Model: "m"})
+		_, inf := tr.StartInference(ctx, genaitrace.Request{Model: "m"})
+		_, tool := tr.StartTool(ctx, genaitrace.ToolCall{Name: "clock"})
+		var wait sync.WaitGroup
+		for _, work := range []func(){
+			func() { call.SetInput(genaitrace.Input{Messages: messages}) },
+			func() { call.SetOutput(messages) },
+			func() { call.SetPrompt(tr.DescribePrompt(genaitrace.PromptText{Messages: messages})) },
+			func() { inf.SetInput(genaitrace.Input{Messages: messages}) },
+			func() { inf.SetOutput(messages) },
+			func() { tool.SetArguments("{}") },
+			func() { tool.SetResult("noon") },
+			func() { tr.RecordVerdict(ctx, genaitrace.Verdict{Type: semconv.GenAISignalTypeSafety}) },
+			call.End, inf.End, tool.End,
+		} {
+			wait.Go(work)
+		}
+		wait.Wait()
+	}
+	got := captured()
+	assert.Len(t, logsNamed(got, semconv.EventGenAICompletion), 100)
+	assert.Len(t, got.Spans, 150)
 }

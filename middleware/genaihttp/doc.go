@@ -17,8 +17,10 @@
 // Triton and KServe: package wire finds out which it is. [WithEndpoint] adds others.
 //
 // The bytes that pass are never changed, held back or kept, and no content of
-// prompts or answers is recorded. Flush, http.ResponseController, Hijack and
-// io.ReaderFrom work through the handler as without it. Providers come by
+// prompts or answers is recorded, whatever genaitrace.WithContent says: that is for
+// the code that has the messages, which gives them to
+// genaitrace.CallFromContext(ctx).SetInput. Flush, http.ResponseController, Hijack
+// and io.ReaderFrom work through the handler as without it. Providers come by
 // option and default to the OpenTelemetry globals; propagation defaults to W3C
 // Trace Context and baggage. Inside otelhttp's handler, ours is its child.
 //
