@@ -24,6 +24,7 @@ type requestBody struct {
 
 	ahead    []byte // read, but not handed out yet
 	aheadErr error  // what ended reading ahead, to be told after it
+	atEnd    bool   // the body told its io.EOF
 
 	drained bool // what is not sent may be read when it is closed
 
@@ -72,10 +73,17 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	if b.aheadErr != nil {
 		return 0, b.aheadErr
 	}
+	if b.atEnd {
+		return 0, io.EOF
+	}
 	if b.drained {
 		b.began()
 	}
 	n, err := b.ReadCloser.Read(p)
+	// net/http's transport asks once more after the end. The server may have closed
+	// its body by then, because the answer has begun, and that error would break the
+	// connection and the answer with it (golang/go#40747).
+	b.atEnd = err == io.EOF
 	b.mu.Lock()
 	_, _ = b.reader.Write(p[:n])
 	b.mu.Unlock()

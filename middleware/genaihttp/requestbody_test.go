@@ -206,3 +206,41 @@ func TestTheTransportBelowCanStillRewindTheBody(t *testing.T) {
 		})
 	}
 }
+
+// A server closes its request's body when the answer begins, and says so to who reads
+// on. The transport of net/http asks once more after the end of a body.
+func TestTheEndOfABodyStaysItsEnd(t *testing.T) {
+	o := newTelemetry(t)
+	body := &serverBody{Reader: strings.NewReader(`{"model":"gpt-fx"}`)}
+	base := baseTransport(func(r *http.Request) (*http.Response, error) {
+		all, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		assert.Equal(t, `{"model":"gpt-fx"}`, string(all))
+		body.closed = true
+		n, err := r.Body.Read(make([]byte, 1))
+		assert.Zero(t, n)
+		assert.Equal(t, io.EOF, err)
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	})
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://engine.internal/v1/chat/completions", body)
+	require.NoError(t, err)
+	resp, err := genaihttp.NewTransport(base, o.options()...).RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, "chat gpt-fx", o.only().Name())
+}
+
+// A serverBody is what a server hands to its handler.
+type serverBody struct {
+	io.Reader
+	closed bool
+}
+
+func (b *serverBody) Read(p []byte) (int, error) {
+	if b.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.Reader.Read(p)
+}
+
+func (b *serverBody) Close() error { return nil }
