@@ -212,7 +212,7 @@ func TestRunCutsOffWhatDoesNotEnd(t *testing.T) {
 
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
-	socket, _, err := websocket.Dial(t.Context(), p.gateway+"/v1/realtime", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}}) //nolint:bodyclose // it closes it itself
+	socket, _, err := websocket.Dial(t.Context(), p.gateway+"/v1/realtime", &websocket.DialOptions{HTTPClient: &http.Client{Transport: transport}})
 	if err != nil {
 		t.Fatal(err)
 	}
