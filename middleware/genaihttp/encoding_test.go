@@ -182,6 +182,18 @@ func TestTheDecoderEndsWithTheBody(t *testing.T) {
 		checkEnding(t, o.only(), "eof", "")
 		assert.Contains(t, attributes(o.only()), semconv.LLMTTFTMsKey)
 	})
+	t.Run("in two members, the first of which is all there is for a while", func(t *testing.T) {
+		var first, second bytes.Buffer
+		for b, text := range map[*bytes.Buffer]string{&first: roleEvent + textEvent, &second: finishEvent + doneEvent} {
+			z := gzip.NewWriter(b)
+			_, _ = io.WriteString(z, text)
+			_ = z.Close()
+		}
+		o := read(t, first.Bytes(), func(resp *http.Response) { _, _ = io.CopyN(io.Discard, resp.Body, int64(first.Len())) })
+		checkEnding(t, o.only(), "client_cancelled", "")
+		assert.Contains(t, attributes(o.only()), semconv.LLMTTFTMsKey, "before anything follows")
+		checkEnding(t, read(t, append(first.Bytes(), second.Bytes()...), all).only(), "done", "")
+	})
 	t.Run("not what it says", func(t *testing.T) { checkEnding(t, read(t, []byte(roleEvent+textEvent), all).only(), "", "") })
 	t.Run("empty", func(t *testing.T) { checkEnding(t, read(t, nil, all).only(), "eof", "") })
 }

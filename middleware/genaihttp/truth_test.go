@@ -305,15 +305,24 @@ func replayOverLoopback(t *testing.T, f *fixture) (*telemetry, bounds) {
 	var b bounds
 	fast := *f
 	fast.Writes = slices.Clone(f.Writes)
-	token := 0 // end of the write that has the first token
+	begin, token := -1, 0 // of the writes at the time of the first token
 	for i, w := range f.Writes {
 		fast.Writes[i].AtMs = w.AtMs / 10
-		if f.Expect.FirstTokenMs != nil && float64(w.AtMs) == *f.Expect.FirstTokenMs {
-			token = w.End
+		if f.Expect.FirstTokenMs == nil || float64(w.AtMs) != *f.Expect.FirstTokenMs {
+			continue
+		}
+		if token = w.End; begin < 0 {
+			begin = 0
+			if i > 0 {
+				begin = f.Writes[i-1].End
+			}
+		}
+		if f.Headers["Content-Encoding"] != "" {
+			token = len(f.body) // it was not flushed
 		}
 	}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fast.ServeHTTP(&tokenWatch{ResponseWriter: w, before: token, at: &b.written}, r)
+		fast.ServeHTTP(&tokenWatch{ResponseWriter: w, from: begin, at: &b.written}, r)
 	}))
 	server.Config.ErrorLog = quiet
 	server.Start()
@@ -331,19 +340,19 @@ func replayOverLoopback(t *testing.T, f *fixture) (*telemetry, bounds) {
 	return o, b
 }
 
-// A tokenWatch notes when the write begins that ends the first token.
+// A tokenWatch notes when the write begins that stands at an offset.
 type tokenWatch struct {
 	http.ResponseWriter
 
-	before, written int
-	at              *time.Time
+	from, written int
+	at            *time.Time
 }
 
 func (w *tokenWatch) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *tokenWatch) Write(p []byte) (int, error) {
-	if now := time.Now(); w.written < w.before {
-		*w.at = now // of the last of them
+	if w.written <= w.from {
+		*w.at = time.Now()
 	}
 	w.written += len(p)
 	return w.ResponseWriter.Write(p)

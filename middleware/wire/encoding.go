@@ -27,7 +27,38 @@ var decoders = map[string]Decoder{
 	"deflate": func(r io.Reader) io.Reader { return &opened{from: r, open: openDeflate} },
 }
 
-func openGzip(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+// openGzip hands out what a member holds before it looks for the next one, which
+// the package's own reader waits for.
+func openGzip(r io.Reader) (io.Reader, error) {
+	m := &gzipMembers{from: bufio.NewReader(r)}
+	var err error
+	if m.zip, err = gzip.NewReader(m.from); err != nil {
+		return nil, err
+	}
+	m.zip.Multistream(false)
+	return m, nil
+}
+
+type gzipMembers struct {
+	from *bufio.Reader
+	zip  *gzip.Reader
+	over bool // the member
+}
+
+func (m *gzipMembers) Read(p []byte) (int, error) {
+	if m.over {
+		if err := m.zip.Reset(m.from); err != nil {
+			return 0, err
+		}
+		m.zip.Multistream(false)
+		m.over = false
+	}
+	n, err := m.zip.Read(p)
+	if err == io.EOF {
+		m.over, err = true, nil
+	}
+	return n, err
+}
 
 // openDeflate takes zlib's format, which the name stands for, and also that of
 // servers that leave its frame out.
