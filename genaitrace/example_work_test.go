@@ -144,3 +144,31 @@ func Example_agent() {
 	// guardrail.check genai.guardrail.outcome = pass
 	// invoke_agent calculator ai.tokens.input = 20
 }
+
+// Tasks on goroutines, with spans below the one that is around. The first error cancels
+// the others, which are then cancelled and not failed.
+func ExampleTracer_NewGroup() {
+	spans := tracetest.NewInMemoryExporter()
+	tr := genaitrace.New(genaitrace.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))))
+
+	ctx, search := tr.StartRetrieval(context.Background(), genaitrace.RetrievalRequest{DataSource: "all"})
+	group := tr.NewGroup(ctx)
+	group.SetLimit(4)
+	group.Go("search.dense", func(context.Context) error { return errors.New("no index") })
+	group.Go("search.sparse", func(ctx context.Context) error {
+		<-ctx.Done() // the other one failed
+		return ctx.Err()
+	})
+	err := group.Wait()
+	search.Fail(err)
+
+	fmt.Println(err)
+	for _, s := range spans.GetSpans() {
+		fmt.Println(s.Name, s.Status.Code)
+	}
+	// Unordered output:
+	// no index
+	// search.dense Error
+	// search.sparse Unset
+	// retrieval all Error
+}
