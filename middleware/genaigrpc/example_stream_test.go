@@ -22,7 +22,12 @@ import (
 func serveStream(handler grpc.StreamHandler, opts ...grpc.ServerOption) (address string, stop func()) {
 	server := grpc.NewServer(opts...)
 	server.RegisterService(&grpc.ServiceDesc{ServiceName: "toy.Engine", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{
-		{StreamName: "Generate", Handler: handler, ServerStreams: true},
+		{StreamName: "Generate", ServerStreams: true, Handler: func(srv any, stream grpc.ServerStream) error {
+			if err := stream.RecvMsg(new(wrapperspb.StringValue)); err != nil {
+				return err
+			}
+			return handler(srv, stream)
+		}},
 	}}, nil)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
