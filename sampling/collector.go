@@ -59,25 +59,26 @@ type CollectorOptions struct {
 	// more than the longest limit of the policy. It must be 5 s more than that limit, for
 	// the time that SDKs hold spans.
 	DecisionWait time.Duration
-	// WaitAfterRoot is how long after the span without a parent has arrived a trace is judged,
-	// if that is before DecisionWait, in whole seconds. It saves memory where a few
-	// requests last much longer than most; what other services send later than that
+	// WaitAfterRoot is how long after the span without a parent has arrived a trace is
+	// judged, if that is before DecisionWait, in whole seconds. It saves memory where a
+	// few requests last much longer than most; what other services send later than that
 	// follows the decision. Default: DecisionWait alone.
 	WaitAfterRoot time.Duration
 	// TracesPerSecond is how many new traces an instance of the second tier gets at its
 	// peak. Default: 500.
 	TracesPerSecond int
-	// Traces that an instance of the second tier may hold; the oldest gives way, undecided. Default:
-	// twice those that come within DecisionWait, and at least 50,000.
+	// Traces that an instance of the second tier may hold; the oldest gives way,
+	// undecided. Default: twice those that come within DecisionWait, and at least 50,000.
 	Traces int
-	// TraceBytes is how large a trace may become; a larger one is dropped, so that it does not
-	// take the others with it. Default: 16 MiB.
+	// TraceBytes is how large a trace may become; a larger one is dropped, so that it
+	// does not take the others with it. Default: 16 MiB.
 	TraceBytes int
 	// Decisions is of how many kept traces, and of how many dropped ones, the decision is
-	// remembered for spans that come late. Default: ten times Traces. One takes about 100 bytes.
+	// remembered for spans that come late; each takes about 120 bytes. Default: ten times
+	// Traces.
 	Decisions int
-	// AgentMemory is how much an agent may use, in MiB; what comes beyond it is refused. Default: 512. The
-	// tiers may use 80 % of the memory of their machine or container.
+	// AgentMemory is how much an agent may use, in MiB; what comes beyond it is refused.
+	// Default: 512. The tiers may use 80 % of the memory of their machine or container.
 	AgentMemory int
 }
 
@@ -90,8 +91,8 @@ type SamplerTier struct {
 	// DNS is the "name:port" whose addresses are the instances, such as a headless
 	// service. It is asked every 5 s.
 	DNS string
-	// Kubernetes is the "service.namespace:port" whose ready endpoints are the instances. The first tier
-	// must be allowed to get, list and watch EndpointSlices.
+	// Kubernetes is the "service.namespace:port" whose ready endpoints are the instances.
+	// The first tier must be allowed to get, list and watch EndpointSlices.
 	Kubernetes string
 	// TLS encrypts between the tiers.
 	TLS bool

@@ -67,6 +67,15 @@ func (d decisions) add(traceID, spanID, tracestate string) {
 	d[traceID].probability = probability(tracestate)
 }
 
+// ids are how often each span of each trace came.
+func (d decisions) ids() map[string]map[string]int {
+	ids := map[string]map[string]int{}
+	for id, trace := range d {
+		ids[id] = trace.spans
+	}
+	return ids
+}
+
 // probability reads th from the ot member of a tracestate.
 func probability(tracestate string) float64 {
 	for member := range strings.SplitSeq(tracestate, ",") {
@@ -310,39 +319,6 @@ func TestRandomPoliciesMeanTheSame(t *testing.T) {
 		assertSame(t, ofSDK(all), byTail, judged(t, c, all))
 		require.False(t, t.Failed(), p.String())
 	}
-}
-
-// A trace is judged DecisionWait after its first span, and what comes later follows.
-func TestTheSamplerTierJudgesByItself(t *testing.T) {
-	back := serveBackend(t)
-	o := sampling.CollectorOptions{
-		Backend: "http://" + back.address, Samplers: sampling.SamplerTier{DNS: "unused:4317"},
-		SamplerListen: addresses(t, 1)[0], DecisionWait: time.Second,
-	}
-	c, err := sampling.CollectorConfig(sampling.Errors(), o)
-	require.NoError(t, err)
-	stop := run(t, c.TailSampling())
-
-	var ended spans
-	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(&ended)).Tracer("")
-	for _, failed := range []bool{false, true} {
-		ctx, root := tracer.Start(context.Background(), "request")
-		_, early := tracer.Start(ctx, "early")
-		if failed {
-			early.SetStatus(codes.Error, "")
-		}
-		early.End()
-		root.SetStatus(codes.Error, "") // too late for the first one
-		root.End()
-	}
-	early := []sdktrace.ReadOnlySpan{ended.all[0], ended.all[2]}
-	late := []sdktrace.ReadOnlySpan{ended.all[1], ended.all[3]}
-	send(t, o.SamplerListen, early)
-	require.Eventually(t, func() bool { return len(back.received()) == 1 }, time.Minute, 10*time.Millisecond)
-	send(t, o.SamplerListen, late)
-	require.Eventually(t, func() bool { return len(back.received()) == 2 }, time.Minute, 10*time.Millisecond)
-	stop()
-	assert.Equal(t, ofSDK(ended.all[2:]), ofOTLP(back.received()))
 }
 
 // Behind a Tail that exports everything, the share is the one of consistent sampling: the
