@@ -140,3 +140,67 @@ data: [DONE]
 	// client chat qwen2.5-7b-instruct
 	// server POST /v1/chat/completions
 }
+
+// One line for a service on net/http.
+func Example() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") })
+	server := &http.Server{Addr: "localhost:8080", Handler: genaihttp.NewHandler(mux)}
+	_ = server // server.ListenAndServe()
+}
+
+// A router stands for chi, whose middleware has net/http's own shape, and for gin and
+// echo, which take that shape through an adapter. Its routes are not a ServeMux's,
+// so the middleware names them.
+type router struct {
+	middleware []func(http.Handler) http.Handler
+	routes     map[string]http.HandlerFunc // by pattern, here one segment and a name
+}
+
+func (r *router) Use(m func(http.Handler) http.Handler) { r.middleware = append(r.middleware, m) }
+
+func (r *router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		tenant, rest, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/tenants/"), "/")
+		_ = tenant
+		pattern := "/tenants/{tenant}/" + rest
+		if route, ok := r.routes[pattern]; ok {
+			genaihttp.SetRoute(req.Context(), pattern) // chi: chi.RouteContext(ctx).RoutePattern()
+			route(w, req)
+			return
+		}
+		http.NotFound(w, req)
+	})
+	for _, m := range r.middleware {
+		h = m(h)
+	}
+	h.ServeHTTP(w, req)
+}
+
+// With a router whose middleware is a func(http.Handler) http.Handler.
+//
+//	chi:  r.Use(traced)
+//	echo: e.Use(echo.WrapMiddleware(traced))
+//	gin:  http.ListenAndServe(addr, traced(engine)), and in a gin.HandlerFunc
+//	      genaihttp.SetRoute(c.Request.Context(), c.FullPath())
+func ExampleSetRoute() {
+	spans := tracetest.NewSpanRecorder()
+	tp := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+	traced := func(next http.Handler) http.Handler {
+		return genaihttp.NewHandler(next, genaihttp.WithTracerProvider(tp))
+	}
+
+	r := &router{routes: map[string]http.HandlerFunc{
+		"/tenants/{tenant}/chat": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") },
+	}}
+	r.Use(traced)
+
+	r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/tenants/acme/chat", nil))
+	r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/tenants/acme/secrets", nil))
+	for _, span := range spans.Ended() {
+		fmt.Println(span.Name())
+	}
+	// Output:
+	// POST /tenants/{tenant}/chat
+	// POST
+}

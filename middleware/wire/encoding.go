@@ -54,7 +54,7 @@ func (m *gzipMembers) Read(p []byte) (int, error) {
 		m.over = false
 	}
 	n, err := m.zip.Read(p)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		m.over, err = true, nil
 	}
 	return n, err
