@@ -7,4 +7,5 @@
 //
 //	bash integration/parts
 //	cd integration && go test ./...
+//	cd integration && go test -run MixedLoad -load 30m -timeout 40m .
 package integration

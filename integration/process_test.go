@@ -98,3 +98,12 @@ func get(t *testing.T, url string, into any) error {
 	}
 	return json.NewDecoder(resp.Body).Decode(into)
 }
+
+// dial reports whether somebody listens.
+func dial(address string) error {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
@@ -27,7 +28,7 @@ type service struct {
 
 func startService(t *testing.T, tp trace.TracerProvider, mp metric.MeterProvider) *service {
 	t.Helper()
-	opts := []genaihttp.Option{genaihttp.WithTracerProvider(tp), genaihttp.WithMeterProvider(mp)}
+	opts := []genaihttp.Option{genaihttp.WithTracerProvider(tp), genaihttp.WithMeterProvider(mp), genaihttp.WithTraceResponse()}
 	tracer := genaitrace.New(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(mp))
 	s := &service{client: &http.Client{}}
 	s.engine = httptest.NewServer(genaihttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -101,14 +102,21 @@ func answer(ctx context.Context, tracer *genaitrace.Tracer, w http.ResponseWrite
 // ask sends one question and reads the answer to its end.
 func (s *service) ask(t *testing.T, question string) {
 	t.Helper()
+	resp := s.send(t, t.Context(), question)
+	defer resp.Body.Close()
+	_, err := io.Copy(io.Discard, resp.Body)
+	assert.NoError(t, err)
+}
+
+// send sends one question.
+func (s *service) send(t *testing.T, ctx context.Context, question string) *http.Response {
+	t.Helper()
 	body := strings.NewReader(`{"model":"m-1","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Hello"}]}`)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.gateway.URL+"/v1/chat/completions", body)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.gateway.URL+"/v1/chat/completions", body)
 	require.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Question", question)
 	resp, err := s.client.Do(req)
 	require.NoError(t, err)
-	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
-	require.NoError(t, err)
+	return resp
 }
