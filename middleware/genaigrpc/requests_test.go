@@ -345,3 +345,33 @@ func texts(v attribute.Value) []string {
 	}
 	return nil
 }
+
+// The times of two messages are taken before gRPC reports either.
+func TestAnAnswerWhoseTimeIsBeforeItsRequestsIsNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newTelemetry(t)
+		s := newSession(t, o)
+		time.Sleep(time.Second)
+		before := time.Now().Add(-time.Millisecond)
+		s.send("a")
+		s.h.HandleRPC(s.ctx, &stats.InPayload{Client: true, RecvTime: before, Payload: s.p.streamed(t, textAnswer("a", "x", false))})
+		s.receive(finalA)
+		s.end(nil)
+		assert.EqualValues(t, 1, attr(s.calls()[0], semconv.GenAIChunkCountKey))
+		assert.Equal(t, 0.0, attr(s.calls()[0], semconv.LLMTTFTMsKey))
+	})
+}
+
+func TestTraceFlagsAreThoseThatArrived(t *testing.T) {
+	o := newTelemetry(t)
+	h := genaigrpc.NewServerHandler(o.options()...)
+	ctx, outer := o.tp.Tracer("other").Start(t.Context(), "outer") // whose flags are its own
+	ctx = h.TagRPC(ctx, &stats.RPCTagInfo{FullMethodName: modelInfer})
+	h.HandleRPC(ctx, &stats.Begin{})
+	h.HandleRPC(ctx, &stats.OutTrailer{})
+	h.HandleRPC(ctx, &stats.End{EndTime: time.Now()})
+	outer.End()
+	for _, s := range o.ended() {
+		assert.Nil(t, attr(s, semconv.GenAITraceFlagsKey), s.Name())
+	}
+}
