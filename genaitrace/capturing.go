@@ -120,9 +120,9 @@ func ContextWithContent(ctx context.Context, level content.Level) context.Contex
 	return context.WithValue(ctx, contentKey, level)
 }
 
-// Hash returns the keyed hash of a text, as genai.prompt.hash and
-// genai.retriever.query_hash have it; see [content.Hasher.Text]. It is empty without
-// [WithHashKey].
+// Hash returns the keyed hash of a text, as genai.retriever.query_hash has it, and as
+// the ContextHash of a prompt chain should; see [content.Hasher.Text]. It is empty
+// without [WithHashKey].
 func (t *Tracer) Hash(text string) string {
 	if t == nil || t.content == nil {
 		return ""

@@ -3,10 +3,12 @@ package genaitrace
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/genaitrace/content"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -53,20 +55,30 @@ func goOn(ctx context.Context, operation string) context.Context {
 	return propagation.ContextWithHop(ctx, name, causes...)
 }
 
-// chainAttributes are the names of the hops and the hash of the context.
+// chainAttributes are the names of the hops and the hash of the context. Both may come
+// from another process: names are redacted, and a hash that looks like none is left out.
 func chainAttributes(chain *propagation.PromptChain) []attribute.KeyValue {
 	names := make([]string, 0, len(chain.Hops))
 	for _, hop := range chain.Hops {
-		names = append(names, hop.Name)
+		names = append(names, content.Redact(hop.Name))
 	}
 	var attrs []attribute.KeyValue
 	if len(names) > 0 {
 		attrs = append(attrs, semconv.GenAIPromptChain(names...))
 	}
-	if chain.ContextHash != "" {
+	if isContextHash(chain.ContextHash) {
 		attrs = append(attrs, semconv.GenAIContextHash(chain.ContextHash))
 	}
 	return attrs
+}
+
+// isContextHash reports whether s is a hash in hex, after the name of its algorithm or
+// without one.
+func isContextHash(s string) bool {
+	if name, hash, ok := strings.Cut(s, ":"); ok && len(name) <= 16 {
+		s = hash
+	}
+	return isHash(s)
 }
 
 // appendChain appends the chain that led to the span of ctx, which is its last hop.

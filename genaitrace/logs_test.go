@@ -473,3 +473,48 @@ func TestContentMayComeFromAnyGoroutine(t *testing.T) {
 	assert.Len(t, logsNamed(got, semconv.EventGenAICompletion), 100)
 	assert.Len(t, got.Spans, 150)
 }
+
+// What another process says of the chain is no place for text either.
+func TestAChainFromElsewhereBringsNoText(t *testing.T) {
+	tr, captured := observed(t)
+	ctx, gateway := tr.StartGateway(t.Context(), genaitrace.GatewayRequest{Name: "POST /ask"})
+	ctx = propagation.ContextWithHop(ctx, "jane@example.com asked")
+	chain, _ := propagation.PromptChainFromContext(ctx)
+	for hash, kept := range map[string]bool{
+		"the prompt itself": false, "sha256:the prompt": false, "b7c4e19f02ad5310": true, "sha256:" + strings.Repeat("0a", 32): true,
+	} {
+		chain.ContextHash = hash
+		_, call := tr.StartCall(propagation.ContextWithPromptChain(ctx, chain), genaitrace.Request{Model: "m"})
+		call.End()
+		spans := captured().Spans
+		assert.Equal(t, kept, spans[len(spans)-1].Attributes.Has(semconv.GenAIContextHashKey), hash)
+	}
+	gateway.End()
+	assertNowhere(t, captured(), "jane@example.com", "the prompt")
+}
+
+// The stack of a failure is where it happened, without arguments, where it is asked for.
+func TestALoggedExceptionHasAStackOnRequest(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		var options []genaitrace.Option
+		if asked {
+			options = append(options, genaitrace.WithStackTraces())
+		}
+		tr, captured := observed(t, options...)
+		assert.Panics(t, func() {
+			_, _ = genaitrace.Do(t.Context(), tr, genaitrace.Request{Model: "m"}, failInside)
+		})
+		records := logsNamed(captured(), genaiconv.EventClientInferenceException)
+		require.Len(t, records, 1)
+		stack := records[0].Attributes.String("exception.stacktrace")
+		if !asked {
+			assert.Empty(t, stack)
+			continue
+		}
+		assert.True(t, strings.HasPrefix(stack, "github.com/genaitrace/otelgenai/genaitrace_test.failInside logs_test.go:"), stack)
+		assert.LessOrEqual(t, len(stack), 1000)
+		assert.NotContains(t, stack, "0x")
+	}
+}
+
+func failInside(context.Context) (int, error) { panic("a prompt") }

@@ -76,10 +76,14 @@ var kinds = secret.All()
 // spansOf are the secrets of s, in order and apart from one another.
 func spansOf(s string) []span {
 	var found []span
-	for _, kind := range kinds {
-		for start, end := range kind.Spans(s) {
-			found = append(found, span{start, end, kind.Name})
-		}
+	var name string
+	keep := func(start, end int) bool {
+		found = append(found, span{start, end, name})
+		return true
+	}
+	for i := range kinds {
+		name = kinds[i].Name
+		kinds[i].Each(s, keep)
 	}
 	if len(found) < 2 {
 		return found

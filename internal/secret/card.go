@@ -1,28 +1,23 @@
 package secret
 
-import (
-	"iter"
-	"strings"
-)
+import "strings"
 
 // cards finds the number of a payment card: as long as its network has it, in one
 // piece or in the usual groups, with the right check digit. Numbers that are part of
 // something longer, such as an identifier, are none.
-func cards(s string) iter.Seq2[int, int] {
-	return func(yield func(int, int) bool) {
-		if len(s) < 13 {
+func cards(s string, yield func(int, int) bool) {
+	if len(s) < 13 {
+		return
+	}
+	for i := 0; i < len(s); i++ {
+		if s[i] < '2' || s[i] > '6' || i > 0 && (isWord(s[i-1]) || strings.IndexByte(".-_", s[i-1]) >= 0) {
+			continue
+		}
+		end, ok := scanCard(s, i)
+		if ok && !yield(i, end) {
 			return
 		}
-		for i := 0; i < len(s); i++ {
-			if s[i] < '2' || s[i] > '6' || i > 0 && (isWord(s[i-1]) || strings.IndexByte(".-_", s[i-1]) >= 0) {
-				continue
-			}
-			end, ok := scanCard(s, i)
-			if ok && !yield(i, end) {
-				return
-			}
-			i = max(i, end-1)
-		}
+		i = max(i, end-1)
 	}
 }
 

@@ -1,9 +1,6 @@
 package secret
 
-import (
-	"iter"
-	"strings"
-)
+import "strings"
 
 // keyPrefixes start the secrets of well-known services; what follows is at least so
 // long. Those that are spread have - and _ anywhere, and are short.
@@ -42,30 +39,28 @@ var keyPrefixes = [...]struct {
 
 // apiKeys finds a prefix, at the start of a word, before something that nobody
 // says: names are of short words.
-func apiKeys(s string) iter.Seq2[int, int] {
-	return func(yield func(int, int) bool) {
-		if len(s) < 20 {
-			return
-		}
-		for _, k := range keyPrefixes {
-			var scan secretScan
-			for from := 0; ; {
-				i := strings.Index(s[from:], k.prefix)
-				if i < 0 {
-					break
+func apiKeys(s string, yield func(int, int) bool) {
+	if len(s) < 20 {
+		return
+	}
+	for _, k := range keyPrefixes {
+		var scan secretScan
+		for from := 0; ; {
+			i := strings.Index(s[from:], k.prefix)
+			if i < 0 {
+				break
+			}
+			at := from + i
+			start := at + len(k.prefix)
+			if start >= scan.end {
+				scan = scanSecret(s, start)
+			}
+			from = at + 1
+			if scan.end-start >= k.length && (scan.random >= at || k.spread && scan.mixed(start)) && (at == 0 || !isAlphanumeric(s[at-1])) {
+				if !yield(at, scan.end) {
+					return
 				}
-				at := from + i
-				start := at + len(k.prefix)
-				if start >= scan.end {
-					scan = scanSecret(s, start)
-				}
-				from = at + 1
-				if scan.end-start >= k.length && (scan.random >= at || k.spread && scan.mixed(start)) && (at == 0 || !isAlphanumeric(s[at-1])) {
-					if !yield(at, scan.end) {
-						return
-					}
-					from = scan.end
-				}
+				from = scan.end
 			}
 		}
 	}

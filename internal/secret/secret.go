@@ -3,14 +3,13 @@
 // forbids it in telemetry and the redactors take it out of content, by the same
 // tables, so that what is redacted passes the contract.
 //
-//	for start, end := range secret.Email.Spans(text) { … }
+//	secret.Email.Each(text, func(start, end int) bool { … })
 //
 // A search looks for one rare byte or word first, so that usual text costs little,
 // and goes over a text a few times at most, whatever the text is.
 package secret
 
 import (
-	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -21,7 +20,7 @@ type Kind struct {
 	Name  string // in contracts and in what stands in for a secret
 	Label string // for people, with its article
 
-	spans func(string) iter.Seq2[int, int]
+	each func(s string, yield func(start, end int) bool)
 }
 
 // The kinds.
@@ -42,37 +41,38 @@ func Known() []Kind { return []Kind{Email, APIKey, Bearer, Card, PrivateKey} }
 // All are all kinds.
 func All() []Kind { return append(Known(), Random) }
 
-// Spans returns where secrets of the kind start and end, in no certain order.
-func (k Kind) Spans(s string) iter.Seq2[int, int] { return k.spans(s) }
+// Each calls yield with where each secret of the kind starts and ends, in no certain
+// order, until it returns false.
+func (k Kind) Each(s string, yield func(start, end int) bool) { k.each(s, yield) }
 
 // Find returns where a secret of the kind starts, −1 where there is none.
 func (k Kind) Find(s string) int {
-	for start := range k.spans(s) {
-		return start
-	}
-	return -1
+	found := -1
+	k.each(s, func(start, _ int) bool {
+		found = start
+		return false
+	})
+	return found
 }
 
 // emails finds local@domain.tld. The model names, packages and image digests that
 // have an @ too are followed by a version.
-func emails(s string) iter.Seq2[int, int] {
-	return func(yield func(int, int) bool) {
-		for from := 0; ; {
-			i := strings.IndexByte(s[from:], '@')
-			if i < 0 {
-				return
-			}
-			at := from + i
-			start := at
-			for start > from && isLocal(s[start-1]) {
-				start--
-			}
-			domain := domainOf(s[at+1:])
-			if start < at && s[start:at] != "git" && domain != "" && !yield(start, at+1+len(domain)) {
-				return
-			}
-			from = at + 1
+func emails(s string, yield func(int, int) bool) {
+	for from := 0; ; {
+		i := strings.IndexByte(s[from:], '@')
+		if i < 0 {
+			return
 		}
+		at := from + i
+		start := at
+		for start > from && isLocal(s[start-1]) {
+			start--
+		}
+		domain := domainOf(s[at+1:])
+		if start < at && s[start:at] != "git" && domain != "" && !yield(start, at+1+len(domain)) {
+			return
+		}
+		from = at + 1
 	}
 }
 
@@ -114,25 +114,27 @@ func firstDomain(candidates ...string) string {
 
 // randoms finds long runs of what secrets are made of, whose characters change
 // their class as often as chance has it. UUIDs are names, and none.
-func randoms(s string) iter.Seq2[int, int] {
-	return func(yield func(int, int) bool) {
-		for i := 0; i < len(s); i++ {
-			if !isSecretByte(s[i]) {
-				continue
-			}
-			end := i + 1
-			for end < len(s) && isSecretByte(s[end]) {
-				end++
-			}
-			if end-i >= 2*minRandom && isRandom(s[i:end]) && !yield(i, end) {
-				return
-			}
-			i = end
+func randoms(s string, yield func(int, int) bool) {
+	for i := 0; i < len(s); i++ {
+		if !isSecretByte(s[i]) {
+			continue
 		}
+		run := i + 1
+		for run < len(s) && isSecretByte(s[run]) {
+			run++
+		}
+		end := run
+		for end < len(s) && s[end] == '=' { // that base64 is filled up with
+			end++
+		}
+		if run-i >= 2*minRandom && isRandom(s[i:run]) && !yield(i, end) {
+			return
+		}
+		i = run
 	}
 }
 
-func isSecretByte(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("+/=_-", c) >= 0 }
+func isSecretByte(c byte) bool { return isAlphanumeric(c) || strings.IndexByte("+/_-", c) >= 0 }
 
 // isRandom compares how often neighbours are of different classes with what
 // letters and digits drawn by chance have: 0.62 where both cases are there, 0.47
