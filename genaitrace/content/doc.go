@@ -22,8 +22,9 @@
 // digit, and long random strings. They share their tables with the rules of package
 // contract, so that what they let pass has nothing that builtin:email, api-key,
 // bearer, card and private-key forbid. They look at every string of a value, names
-// of fields and numbers included. They do not decode: a secret in base64 or split
-// over two messages stays, unless it looks random. Names, addresses and what
+// of fields and numbers included, and see through JSON in a string and the escapes
+// \u0040 and %40. They decode nothing else: a secret in base64 or split over two
+// messages stays, unless it looks random. Names, addresses and what
 // nobody could list stay too, so Redacted makes leaks rare and does not rule
 // them out.
 //

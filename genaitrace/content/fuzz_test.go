@@ -23,6 +23,7 @@ func FuzzRedact(f *testing.F) {
 	}
 	f.Add(strings.Repeat("a@b.cd@", 50))
 	f.Add("bearer bearer Basic eyJeyJ.eyJ.4111 4111 1111 1111 1111")
+	f.Add(`jane\u00\u00340example.com %%4040`)
 	f.Add("-----BEGIN PRIVATE KEY----------BEGIN PRIVATE KEY-----")
 	f.Fuzz(func(t *testing.T, text string) {
 		got := content.Redact(text)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/internal/secret"
@@ -49,9 +51,9 @@ const maxRedactions = 4
 // in it that the built-in redactors find.
 func redactBuiltin(s string, limit int) string {
 	for range maxRedactions {
-		found := spansOf(s)
+		plain, found := findAll(s)
 		if len(found) > 0 {
-			s = replace(s, found)
+			s = replace(plain, found)
 		}
 		short := cut(s, limit)
 		if len(found) == 0 && len(short) == len(s) {
@@ -59,10 +61,45 @@ func redactBuiltin(s string, limit int) string {
 		}
 		s = short
 	}
-	if len(spansOf(s)) == 0 {
+	if _, found := findAll(s); len(found) == 0 {
 		return s
 	}
 	return cut(everything, limit)
+}
+
+// findAll returns the secrets of s, or where escapes hide some, s without those.
+func findAll(s string) (string, []span) {
+	if plain := unescape(s); len(plain) != len(s) {
+		if found := spansOf(plain); len(found) > 0 {
+			return plain, found
+		}
+	}
+	return s, spansOf(s)
+}
+
+// unescape undoes what JSON within a text and the addresses of the Web make of printable
+// ASCII: a \u0040 or a %40 in the place of an @. Quotes stay, so that JSON stays JSON.
+func unescape(s string) string {
+	if !strings.Contains(s, `\u00`) && !strings.Contains(s, "%40") {
+		return s
+	}
+	b := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		if strings.HasPrefix(s[i:], "%40") {
+			b = append(b, '@')
+			i += len("%40") - 1
+			continue
+		}
+		if strings.HasPrefix(s[i:], `\u00`) && len(s) >= i+6 {
+			if c, err := strconv.ParseUint(s[i+4:i+6], 16, 8); err == nil && c > ' ' && c < 0x7f && c != '"' && c != '\\' {
+				b = append(b, byte(c))
+				i += 5
+				continue
+			}
+		}
+		b = append(b, s[i])
+	}
+	return string(b)
 }
 
 // A span is where a secret stands.

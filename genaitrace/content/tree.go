@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
@@ -339,6 +340,7 @@ func (b *builder) object(v map[string]any, depth int) (node, error) {
 const maxEmbedded = 1 << 20
 
 func (b *builder) embedded(s string, depth int) (node, bool) {
+	s = strings.TrimSpace(s)
 	if len(s) < 2 || len(s) > maxEmbedded || s[0] != '{' && s[0] != '[' {
 		return node{}, false
 	}
