@@ -622,6 +622,24 @@ func TestTheMetricsOfWorkNeedNoSampledSpan(t *testing.T) {
 	assert.Empty(t, r.recorder.Ended())
 }
 
+func TestTheDurationsOfWorkSayHowItFailed(t *testing.T) {
+	for errType, err := range map[string]error{"boom": typedError("boom"), "timeout": context.DeadlineExceeded, "": context.Canceled} {
+		r := record(t)
+		workHandles(t.Context(), r.Tracer, "text", err)
+		for _, name := range workMetrics {
+			if !strings.HasSuffix(name, ".duration") {
+				continue
+			}
+			points := r.points(name)
+			require.NotEmpty(t, points, name)
+			for _, p := range points {
+				got, _ := dims(p.Attributes)["error.type"].(string)
+				assert.Equal(t, errType, got, name)
+			}
+		}
+	}
+}
+
 func TestWorkSpeaksTheChosenVocabulary(t *testing.T) {
 	for words, want := range map[semconv.Vocabulary][]attribute.Key{
 		semconv.Standard: {genaiconv.OperationNameKey, genaiconv.RequestModelKey},
