@@ -622,6 +622,33 @@ func TestTheMetricsOfWorkNeedNoSampledSpan(t *testing.T) {
 	assert.Empty(t, r.recorder.Ended())
 }
 
+// What the conventions have for an agent at a service, an object in memory has not.
+func TestAnAgentInThisProcessHasNoIdentifierThatLasts(t *testing.T) {
+	r := record(t)
+	agent := remoteAgent()
+	agent.Remote = false
+	_, run := r.StartAgent(t.Context(), agent)
+	run.SetID("asst_1")
+	run.End()
+	for _, key := range []attribute.Key{genaiconv.AgentIDKey, genaiconv.AgentVersionKey, genaiconv.ProviderNameKey, "server.address", "server.port"} {
+		assert.False(t, r.span("invoke_agent weather").has(key), key)
+	}
+}
+
+// A workflow is named like an agent, and is none.
+func TestTheToolsOfAWorkflowBelongToNoAgent(t *testing.T) {
+	r := record(t)
+	ctx, flow := r.StartWorkflow(t.Context(), "answer")
+	_, tool := r.StartTool(ctx, genaitrace.ToolCall{Name: "clock"})
+	tool.End()
+	_, plan := r.StartPlan(ctx, "")
+	plan.End()
+	flow.End()
+	assert.False(t, r.span("execute_tool clock").has(genaiconv.AgentNameKey))
+	assert.False(t, r.span("plan").has(genaiconv.AgentNameKey))
+	assert.Equal(t, map[string]any{"gen_ai.tool.name": "clock"}, dims(r.point(genaiconv.ExecuteToolDurationName).Attributes))
+}
+
 func TestTheDurationsOfWorkSayHowItFailed(t *testing.T) {
 	for errType, err := range map[string]error{"boom": typedError("boom"), "timeout": context.DeadlineExceeded, "": context.Canceled} {
 		r := record(t)
