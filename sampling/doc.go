@@ -38,6 +38,9 @@
 // of this module does by its option WithTailSampler. What happens in a caller after its
 // callee has answered cannot keep the callee's part.
 //
+// Where traces must be judged by what all services saw of them, [CollectorConfig] writes
+// the configuration of Collectors from the same policy.
+//
 // # Counts stay true
 //
 // Chance is decided by the trace ID alone, as OpenTelemetry's consistent probability
