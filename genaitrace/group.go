@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -167,7 +166,7 @@ func (g *Group) start(name string) (context.Context, *Operation) {
 		return g.ctx, nil
 	}
 	name = t.chosen(taskName, bound.String(name, maxName), taskOperation.name)
-	ctx, span := t.startSpan(g.ctx, name, trace.SpanKindInternal, slices.Clone(FactsFromContext(g.ctx)))
+	ctx, span := t.tracer.Start(g.ctx, name, t.withFacts(g.ctx, nil)...)
 	if !span.IsRecording() {
 		return ctx, nil
 	}

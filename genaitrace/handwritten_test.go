@@ -23,18 +23,20 @@ type handwritten struct {
 
 	duration, ttft, perToken, queueWait, prefill, decode, rate, hitRatio metric.Float64Histogram
 	callDuration, firstChunk, perChunk, seenTTFT                         metric.Float64Histogram
-	inputLength, outputLength                                            metric.Int64Histogram
+	inputLength, outputLength, batchSize                                 metric.Int64Histogram
 	tokens, input, output, cached                                        metric.Int64Counter
 	activeRequests, activeCalls                                          metric.Int64UpDownCounter
 
-	model, server, seen, atGateway                     []metric.RecordOption
-	read, generated, usage, running, calling, atTheTop []metric.AddOption
+	model, server, seen, atGateway, batch                            []metric.RecordOption
+	unnamed, seenUnnamed                                             []metric.RecordOption // of a call that nothing is known of
+	read, generated, usage, unknownUsage, running, calling, atTheTop []metric.AddOption
 
 	internal, client, entry trace.SpanStartOption
 	roles                   map[semconv.GenAISpanRoleAttr]trace.SpanStartOption
 	transition              trace.EventOption
 
 	work handwrittenWork
+	rag  handwrittenRAG
 }
 
 func newHandwritten(tp trace.TracerProvider, mp metric.MeterProvider) *handwritten {
@@ -58,6 +60,7 @@ func newHandwritten(tp trace.TracerProvider, mp metric.MeterProvider) *handwritt
 		perChunk: must(genaiconv.NewClientInferenceTimePerOutputChunk(m)), seenTTFT: must(semconv.NewGenAITimeToFirstToken(m)),
 		inputLength:  must(genaiconv.NewClientInferenceOperationInputTokens(m)),
 		outputLength: must(genaiconv.NewClientInferenceOperationOutputTokens(m)),
+		batchSize:    must(semconv.NewGenAIBatchSize(m)),
 		tokens:       must(semconv.NewGenAITokens(m)), input: must(genaiconv.NewClientInferenceUsageInputTokens(m)),
 		output:         must(genaiconv.NewClientInferenceUsageOutputTokens(m)),
 		cached:         must(genaiconv.NewClientInferenceUsageCacheReadInputTokens(m)),
@@ -68,11 +71,17 @@ func newHandwritten(tp trace.TracerProvider, mp metric.MeterProvider) *handwritt
 			otelsemconv.ServerAddress(benchServer), otelsemconv.ServerPort(benchPort))},
 		seen: []metric.RecordOption{set(model, genaiconv.ResponseModel(benchAnswers),
 			otelsemconv.ServerAddress(benchServer), otelsemconv.ServerPort(benchPort), role(semconv.GenAISpanRoleInference))},
+		unnamed: []metric.RecordOption{set(model, otelsemconv.ServerAddress(benchServer), otelsemconv.ServerPort(benchPort))},
+		seenUnnamed: []metric.RecordOption{set(model, otelsemconv.ServerAddress(benchServer), otelsemconv.ServerPort(benchPort),
+			role(semconv.GenAISpanRoleInference))},
+		batch:     []metric.RecordOption{set(model[2:])},
 		atGateway: []metric.RecordOption{set(model[:1], role(semconv.GenAISpanRoleGateway))},
 		read:      []metric.AddOption{set(model, semconv.GenAITokenDirection(semconv.GenAITokenDirectionInput))},
 		generated: []metric.AddOption{set(model, semconv.GenAITokenDirection(semconv.GenAITokenDirectionOutput))},
 		usage: []metric.AddOption{set(model, genaiconv.ResponseModel(benchAnswers), otelsemconv.ServerAddress(benchServer),
 			otelsemconv.ServerPort(benchPort), genaiconv.TokenModality(genaiconv.TokenModalityUnknown))},
+		unknownUsage: []metric.AddOption{set(model, otelsemconv.ServerAddress(benchServer), otelsemconv.ServerPort(benchPort),
+			genaiconv.TokenModality(genaiconv.TokenModalityUnknown))},
 		running:  []metric.AddOption{set(model, role(semconv.GenAISpanRoleInference))},
 		calling:  []metric.AddOption{set(model)},
 		atTheTop: []metric.AddOption{set(model[:1], role(semconv.GenAISpanRoleGateway))},
@@ -84,10 +93,12 @@ func newHandwritten(tp trace.TracerProvider, mp metric.MeterProvider) *handwritt
 		transition: trace.WithAttributes(semconv.GenAIPhase("prefill->decode")),
 
 		work: newHandwrittenWork(m),
+		rag:  newHandwrittenRAG(m),
 	}
 	for _, r := range []semconv.GenAISpanRoleAttr{
 		semconv.GenAISpanRoleQueue, semconv.GenAISpanRoleTokenize, semconv.GenAISpanRolePrefill,
 		semconv.GenAISpanRoleDecode, semconv.GenAISpanRolePostprocess, semconv.GenAISpanRolePreprocess, semconv.GenAISpanRoleForward,
+		semconv.GenAISpanRoleLoad, semconv.GenAISpanRoleSchedule, semconv.GenAISpanRoleKernel,
 	} {
 		h.roles[r] = trace.WithAttributes(role(r))
 	}

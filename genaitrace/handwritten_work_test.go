@@ -81,9 +81,9 @@ func benchEngine(tr *genaitrace.Tracer, req genaitrace.Request) {
 	inf.SetEngine(genaitrace.Engine{Backend: "vllm", Quantization: "fp8", DecodingStrategy: "greedy", DeviceID: new(3), DeviceName: "NVIDIA H100"})
 	_, pre := inf.StartPreprocess(ctx, "application/json")
 	pre.End()
-	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{})
+	within, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{})
 	for range benchPasses {
-		_, forward := prefill.StartForward(ctx, genaitrace.Forward{Tokens: 512, BatchSize: 8, DeviceID: new(3)})
+		_, forward := prefill.StartForward(within, genaitrace.Forward{Tokens: 512, BatchSize: 8, DeviceID: new(3)})
 		forward.End()
 	}
 	prefill.SetResources(genaitrace.Resources{BatchSize: new(8), BlocksAllocated: new(154), DeviceAllocated: new(40 << 30)})

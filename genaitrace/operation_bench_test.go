@@ -52,78 +52,6 @@ func callRequest() genaitrace.Request {
 	return req
 }
 
-// A benchOperation is one request, recorded by us and by hand.
-type benchOperation struct {
-	name   string
-	ours   func(*genaitrace.Tracer, genaitrace.Request)
-	byHand func(*handwritten, genaitrace.Request)
-	// start makes the spans that must be started also where nothing records, with
-	// the attributes that a sampler must see.
-	start   func(trace.Tracer, genaitrace.Request)
-	request genaitrace.Request
-}
-
-// benchOperations are measured by BenchmarkOperation and held to be alike by
-// TestBenchmarkOperationComparesLikeWithLike. A new operation needs a line here, and
-// its twin in handwritten.
-var benchOperations = []benchOperation{
-	{
-		name:    "inference", // with its phases; of the tokens two
-		ours:    func(tr *genaitrace.Tracer, req genaitrace.Request) { benchInference(tr, req, 2) },
-		byHand:  func(h *handwritten, req genaitrace.Request) { h.inference(req, false) },
-		start:   startInference,
-		request: benchRequest(),
-	},
-	{
-		name:    "call", // with one answer
-		ours:    benchCall,
-		byHand:  (*handwritten).call,
-		start:   startCall,
-		request: callRequest(),
-	},
-	{
-		name:    "stream500", // a call with an answer of 500 chunks
-		ours:    benchStream,
-		byHand:  (*handwritten).stream,
-		start:   startCall,
-		request: callRequest(),
-	},
-	{
-		name:   "gateway500", // the entry of a service that hands out such an answer
-		ours:   func(tr *genaitrace.Tracer, _ genaitrace.Request) { benchGateway(tr) },
-		byHand: func(h *handwritten, _ genaitrace.Request) { h.gateway() },
-		start:  startGateway,
-	},
-	{
-		name:    "gatewaywork", // authorization, rate limit, cache, template, route
-		ours:    benchGatewayWork,
-		byHand:  (*handwritten).gatewayWork,
-		start:   startGatewayWork,
-		request: benchRequest(),
-	},
-	{
-		name:   "agent", // a turn with a plan, a search, a check and two tools
-		ours:   benchAgent,
-		byHand: (*handwritten).agentTurn,
-		start:  startAgent,
-	},
-	{
-		name:    "engine", // a prompt computed in four pieces, and what the engine knows
-		ours:    benchEngine,
-		byHand:  (*handwritten).engine,
-		start:   startInference,
-		request: benchRequest(),
-	},
-}
-
-var inference500 = benchOperation{
-	name:    "inference500",
-	ours:    func(tr *genaitrace.Tracer, req genaitrace.Request) { benchInference(tr, req, benchTokens) },
-	byHand:  func(h *handwritten, req genaitrace.Request) { h.inference(req, false) },
-	start:   startInference,
-	request: benchRequest(),
-}
-
 func benchInference(tr *genaitrace.Tracer, req genaitrace.Request, tokens int) {
 	ctx, inf := tr.StartInference(context.Background(), req)
 	_, queue := inf.StartQueue(ctx)
@@ -222,12 +150,16 @@ func (o benchOperation) run(b *testing.B) {
 	})
 }
 
+func (o benchOperation) tracer(options ...genaitrace.Option) *genaitrace.Tracer {
+	return genaitrace.New(append(options, o.options...)...)
+}
+
 func (o benchOperation) runOurs(b *testing.B, sampler sdktrace.Sampler, metrics bool) {
 	tp, mp := benchProviders(sampler)
 	if !metrics {
 		mp = metricnoop.NewMeterProvider()
 	}
-	tr := genaitrace.New(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(mp))
+	tr := o.tracer(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(mp))
 	b.ReportAllocs()
 	for b.Loop() {
 		o.ours(tr, o.request)
@@ -268,7 +200,7 @@ func TestBenchmarkOperationComparesLikeWithLike(t *testing.T) {
 // compare holds that what is compared is the same spans, keys, events and metrics, but
 // for what the token clock alone knows.
 func (o benchOperation) compare(t *testing.T) {
-	ours, byHand := record(t), record(t)
+	ours, byHand := recordWith(t, o.options), record(t)
 	o.ours(ours.Tracer, o.request)
 	o.byHand(newHandwritten(byHand.provider, byHand.meters), o.request)
 
@@ -320,7 +252,7 @@ func TestNothingOfOursIsAllocatedWhereNothingRecords(t *testing.T) {
 		for _, o := range append(benchOperations, inference500) {
 			t.Run(name+"/"+o.name, func(t *testing.T) {
 				tracer := tp.Tracer("bench")
-				tr := genaitrace.New(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(metricnoop.NewMeterProvider()))
+				tr := o.tracer(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(metricnoop.NewMeterProvider()))
 				start := testing.AllocsPerRun(100, func() { o.start(tracer, o.request) })
 				ours := testing.AllocsPerRun(100, func() { o.ours(tr, o.request) })
 				assert.LessOrEqual(t, ours, start)
@@ -335,7 +267,7 @@ func TestMetricsOfARequestAllocateNothingTheSecondTime(t *testing.T) {
 	tp := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
 	allocs := func(o benchOperation, views ...sdkmetric.View) float64 {
 		mp := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()), sdkmetric.WithView(views...))
-		tr := genaitrace.New(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(mp), everyDimension())
+		tr := o.tracer(genaitrace.WithTracerProvider(tp), genaitrace.WithMeterProvider(mp), everyDimension())
 		return testing.AllocsPerRun(100, func() { o.ours(tr, o.request) })
 	}
 	for _, o := range append(benchOperations, inference500) {
@@ -343,6 +275,8 @@ func TestMetricsOfARequestAllocateNothingTheSecondTime(t *testing.T) {
 			one := allocs(o, sdkmetric.NewView(sdkmetric.Instrument{Name: "*.duration"}, sdkmetric.Stream{}),
 				sdkmetric.NewView(sdkmetric.Instrument{Name: semconv.GenAITimeToFirstTokenName}, sdkmetric.Stream{}),
 				sdkmetric.NewView(sdkmetric.Instrument{Name: semconv.GenAIGuardrailDecisionsName}, sdkmetric.Stream{}), // all that a check has
+				sdkmetric.NewView(sdkmetric.Instrument{Name: semconv.GenAIEvaluationsName}, sdkmetric.Stream{}),
+				sdkmetric.NewView(sdkmetric.Instrument{Name: semconv.GenAIBatchSizeName}, sdkmetric.Stream{}),
 				sdkmetric.NewView(sdkmetric.Instrument{Name: "*"}, sdkmetric.Stream{Aggregation: sdkmetric.AggregationDrop{}}))
 			assert.Equal(t, one, allocs(o))
 		})

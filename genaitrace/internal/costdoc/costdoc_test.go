@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,8 +124,17 @@ func TestThePageIsMadeOfTheBenchmarks(t *testing.T) {
 		assert.Contains(t, page.String(), how)
 	}
 	assert.NotContains(t, page.String(), "%!", "a verb without its value")
+	used := map[string]bool{}
 	for _, row := range rows {
 		assert.Contains(t, page.String(), ". "+row.what+" | ")
+		for _, part := range slices.Concat(row.figure, row.beside) {
+			used[part.bench] = true
+		}
+	}
+	for name := range r.ns {
+		if strings.HasPrefix(name, here+"Operation/") && (strings.HasSuffix(name, "/otelgenai") || strings.HasSuffix(name, "/handwritten")) {
+			assert.True(t, used[name], "%s is in no row", name)
+		}
 	}
 }
 

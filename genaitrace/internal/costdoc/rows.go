@@ -38,6 +38,14 @@ func allocatesNoMore(figure, beside measure) bool { return figure.allocs <= besi
 // perChunk is the share of one chunk of a stream of 500.
 func perChunk(stream term) term { return stream.times(1. / 500) }
 
+// operation is a row of BenchmarkOperation, beside the twin of that operation.
+func operation(what, name string) row {
+	return row{
+		what: what, figure: of(here + "Operation/" + name + "/otelgenai"),
+		beside: of(here + "Operation/" + name + "/handwritten"), besideIs: twin,
+	}
+}
+
 const (
 	here      = "genaitrace "
 	transport = "genaihttp "
@@ -75,18 +83,19 @@ var rows = []row{
 		target: "1.3 ×", reached: times(1.3),
 		floor: "the twin leaves out the timeline and the quantiles of the gaps",
 	},
-	{
-		what: "an inference of 4 passes, with what the engine knows", figure: of(here + "Operation/engine/otelgenai"),
-		beside: of(here + "Operation/engine/handwritten"), besideIs: twin,
-	},
-	{
-		what: "five spans of a gateway before its call", figure: of(here + "Operation/gatewaywork/otelgenai"),
-		beside: of(here + "Operation/gatewaywork/handwritten"), besideIs: twin,
-	},
-	{
-		what: "a call with one answer", figure: of(here + "Operation/call/otelgenai"),
-		beside: of(here + "Operation/call/handwritten"), besideIs: twin,
-	},
+	operation("an inference of 4 passes, with what the engine knows", "engine"),
+	operation("five spans of a gateway before its call", "gatewaywork"),
+	operation("a turn of an agent: a plan, a search, a check, two tools", "agent"),
+	operation("an inference with a load, a preemption and two steps, of 2 tokens", "preempted"),
+	operation("an inference whose engine reports two phases", "reported"),
+	operation("a call whose engine reports two phases, with one chunk", "reportedcall"),
+	operation("a batch of 8 inferences", "batch8"),
+	operation("a retrieval: a vector, a search, a rerank", "rag"),
+	operation("a call of a tool", "tool"),
+	operation("an agent made elsewhere, and a look into its memory", "remote"),
+	operation("a guardrail and an evaluation", "judgements"),
+	operation("a group of 4 tasks", "group4"),
+	operation("a call with one answer", "call"),
 	{
 		what: "a chunk of a streamed call", figure: perChunk(of(here + "Operation/stream500/otelgenai")),
 		beside: perChunk(of(here + "Operation/stream500/handwritten")), besideIs: twin,
