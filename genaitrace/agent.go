@@ -159,7 +159,7 @@ func (r AgentRun) SetID(id string) {
 // SetFinish notes why the run's last answer ended, one reason a choice.
 func (r AgentRun) SetFinish(reasons ...string) {
 	if r.Operation != nil && len(reasons) > 0 {
-		r.note(genaiconv.ResponseFinishReasons(cleanReasons(reasons)...))
+		r.note(genaiconv.ResponseFinishReasons(cleanReasons(nil, reasons)...))
 	}
 }
 

@@ -62,6 +62,7 @@ type Call struct {
 	unwatch    func() bool // takes back the watch over ctx, if any
 	usage      usage
 	finish     []string
+	oneFinish  [1]string // where finish begins
 	responseID string
 	response   string
 	terminal   semconv.GenAIStreamTerminalAttr
@@ -118,6 +119,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	}
 	c := &Call{t: t, ctx: ctx, span: span, req: req, inner: inner, base: now, after: now.Sub(arrived), began: began}
 	c.clock.start(c.base, c.after, t.stalls)
+	c.finish = c.oneFinish[:0]
 	c.underWay = t.metrics.enter(ctx, callSide, &req)
 	c.run = runOf(around, &req)
 	return context.WithValue(ctx, callKey, c), c
@@ -247,7 +249,7 @@ func (c *Call) SetFinish(reasons ...string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.finish = cleanReasons(reasons)
+	c.finish = cleanReasons(c.finish, reasons)
 }
 
 // SetResponse notes the identifier of the response and the model that

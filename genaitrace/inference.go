@@ -58,6 +58,7 @@ type Inference struct {
 	batchLinks int
 	firstPhase [5]Phase // the usual phases need no allocation of their own
 	openSpace  [4]*Phase
+	oneFinish  [1]string
 	ranSpace   [8]interval
 	phases     int
 }
@@ -98,7 +99,7 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 		t: t, ctx: ctx, span: span, req: req, inner: inner,
 		base: now, after: now.Sub(arrived), began: began,
 	}
-	inf.open, inf.intervals = inf.openSpace[:0], inf.ranSpace[:0]
+	inf.open, inf.intervals, inf.finish = inf.openSpace[:0], inf.ranSpace[:0], inf.oneFinish[:0]
 	inf.underWay = t.metrics.enter(ctx, hostSide, &req)
 	return ctx, inf
 }
@@ -141,7 +142,7 @@ func (inf *Inference) SetFinish(reasons ...string) {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if !inf.ended {
-		inf.finish = cleanReasons(reasons)
+		inf.finish = cleanReasons(inf.finish, reasons)
 	}
 }
 

@@ -105,7 +105,7 @@ func (kind *operationKind) attributes(ctx context.Context, room int) []attribute
 // startSpan starts the span of an operation with all that samplers may read. attrs
 // are in Standard's words.
 func (t *Tracer) startSpan(ctx context.Context, name string, kind trace.SpanKind, attrs []attribute.KeyValue) (context.Context, trace.Span) {
-	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(t.words.Rewrite(attrs)...))
+	return t.tracer.Start(ctx, name, ofKind(kind), trace.WithAttributes(t.words.Rewrite(attrs)...))
 }
 
 // Span returns the span, for what this package has no method for.
@@ -151,6 +151,9 @@ func noted(facts []attribute.KeyValue, fact attribute.KeyValue) []attribute.KeyV
 			facts[i] = fact
 			return facts
 		}
+	}
+	if facts == nil {
+		facts = make([]attribute.KeyValue, 0, 4) // one is seldom alone
 	}
 	return append(facts, fact)
 }

@@ -46,6 +46,7 @@ var errForward = errors.New("forward pass: negative number, or tensor of more th
 
 // attributes are what is known and sane.
 func (f Forward) attributes() (attrs []attribute.KeyValue, sane bool) {
+	attrs = make([]attribute.KeyValue, 0, 5)
 	attrs = appendInt(attrs, semconv.GenAIStepIDKey, f.StepID)
 	attrs = appendInt(attrs, semconv.AIGPUDeviceIDKey, f.DeviceID)
 	if f.Tokens > 0 {
@@ -87,6 +88,7 @@ type Kernel struct {
 }
 
 func (k Kernel) attributes() (attrs []attribute.KeyValue) {
+	attrs = make([]attribute.KeyValue, 0, 5) // and its duration
 	if k.Name != "" {
 		attrs = append(attrs, semconv.AIKernelName(boundCopy(k.Name, maxName)))
 	}

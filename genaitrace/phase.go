@@ -265,11 +265,14 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 		inf.countStalls(stalls)
 	}
 	if p.span.IsRecording() {
-		size := 2 + len(p.facts)
-		if stats != nil || p.prompt != (promptFacts{}) {
-			size += 6
+		more := 0
+		switch {
+		case stats != nil, p.prompt != (promptFacts{}):
+			more = 8
+		case p.kind.duration != "", p.steps != nil, errType != "":
+			more = 2
 		}
-		attrs := append(make([]attribute.KeyValue, 0, size), p.facts...)
+		attrs := slices.Grow(p.facts, more) // nobody adds to the facts of what has ended
 		attrs = p.prompt.appendTo(attrs)
 		attrs = p.describeSteps(attrs)
 		if p.kind.duration != "" && sane {

@@ -1,6 +1,7 @@
 package genaitrace
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/genaitrace/otelgenai/internal/bound"
@@ -23,8 +24,9 @@ const (
 // also where nothing records.
 func boundCopy(s string, limit int) string { return strings.Clone(bound.String(s, limit)) }
 
-func cleanReasons(reasons []string) []string {
-	kept := make([]string, 0, min(len(reasons), maxReasons))
+// cleanReasons puts finish reasons, bounded, in the place of the old ones.
+func cleanReasons(old, reasons []string) []string {
+	kept := slices.Grow(old[:0], min(len(reasons), maxReasons))
 	for _, r := range reasons {
 		if len(kept) == maxReasons {
 			break

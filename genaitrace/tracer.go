@@ -208,11 +208,20 @@ func isInner(ctx context.Context) bool {
 // noSpan is what handles hold where no span records.
 var noSpan = trace.SpanFromContext(context.Background())
 
+var kindOptions = [...]trace.SpanStartOption{
+	trace.SpanKindInternal: trace.WithSpanKind(trace.SpanKindInternal),
+	trace.SpanKindServer:   trace.WithSpanKind(trace.SpanKindServer),
+	trace.SpanKindClient:   trace.WithSpanKind(trace.SpanKindClient),
+}
+
+// ofKind is the option for a kind, made once: it is one of those three.
+func ofKind(kind trace.SpanKind) trace.SpanStartOption { return kindOptions[kind] }
+
 // startOptions are the options of a span's start, and when it starts, in
 // nanoseconds since arrival: now, or at the arrival where the caller gave it. An
 // arrival that was noted in the context belongs to the server's span.
 func startOptions(kind trace.SpanKind, attrs []attribute.KeyValue, given, arrived, now time.Time) (options []trace.SpanStartOption, began int64) {
-	options = []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attrs...)}
+	options = []trace.SpanStartOption{ofKind(kind), trace.WithAttributes(attrs...)}
 	if !given.IsZero() && arrived.Before(now) {
 		return append(options, trace.WithTimestamp(arrived)), 0
 	}
