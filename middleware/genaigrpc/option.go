@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"go.opentelemetry.io/otel"
+	otellog "go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/metric"
 	otelprop "go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -20,6 +21,7 @@ const ScopeName = "github.com/genaitrace/otelgenai/middleware/genaigrpc"
 type config struct {
 	tracerProvider trace.TracerProvider
 	meterProvider  metric.MeterProvider
+	loggerProvider otellog.LoggerProvider // nil is the global one
 	propagator     otelprop.TextMapPropagator
 	publicEndpoint bool
 	tenant         func(ctx context.Context, method string) string
@@ -54,7 +56,10 @@ func (c config) tracer() trace.Tracer {
 
 // calls returns what records model calls.
 func (c config) calls() *genaitrace.Tracer {
-	opts := []genaitrace.Option{genaitrace.WithTracerProvider(c.tracerProvider), genaitrace.WithMeterProvider(c.meterProvider)}
+	opts := []genaitrace.Option{
+		genaitrace.WithTracerProvider(c.tracerProvider), genaitrace.WithMeterProvider(c.meterProvider),
+		genaitrace.WithLoggerProvider(c.loggerProvider),
+	}
 	for _, v := range c.vocabulary {
 		opts = append(opts, genaitrace.WithVocabulary(v))
 	}
@@ -99,6 +104,18 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 	return optionFunc(func(c config) config {
 		if mp != nil {
 			c.meterProvider = mp
+		}
+		return c
+	})
+}
+
+// WithLoggerProvider sets where log records go, such as genai.completion for each
+// model call; they hold no content. Default, and where lp is nil: the global provider
+// at the time the handler is made.
+func WithLoggerProvider(lp otellog.LoggerProvider) Option {
+	return optionFunc(func(c config) config {
+		if lp != nil {
+			c.loggerProvider = lp
 		}
 		return c
 	})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel"
+	otellog "go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/metric"
 	otelprop "go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
@@ -78,6 +79,15 @@ func WithMeterProvider(mp metric.MeterProvider) Option {
 		if mp != nil {
 			c.meterProvider = mp
 		}
+		return c
+	})
+}
+
+// WithLoggerProvider sets where log records go, such as genai.completion for each
+// answer; they hold no content. Default, and where lp is nil: the global provider.
+func WithLoggerProvider(lp otellog.LoggerProvider) Option {
+	return optionFunc(func(c config) config {
+		c.tracer = append(c.tracer, genaitrace.WithLoggerProvider(lp))
 		return c
 	})
 }
