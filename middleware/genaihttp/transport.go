@@ -104,7 +104,8 @@ func (a attempt) note(attr attribute.KeyValue) {
 // start starts a call, or joins that of a client library which makes spans itself.
 // The span of our own handler is none of those, whatever SDK it is of.
 func (t *transport) start(ctx context.Context, facts genaitrace.Request) (context.Context, *genaitrace.Call) {
-	if x := exchangeOf(ctx); x != nil && x.writer != nil && x.writer.call.Span() == trace.SpanFromContext(ctx) {
+	// Spans that do not record are values that cannot be compared, but their contexts can.
+	if x := exchangeOf(ctx); x != nil && x.writer != nil && x.writer.call.Span().SpanContext().Equal(trace.SpanContextFromContext(ctx)) {
 		return t.tracer.StartCall(ctx, facts)
 	}
 	return t.tracer.JoinCall(ctx, facts)
