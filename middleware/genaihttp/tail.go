@@ -70,10 +70,11 @@ func (w *writer) tellLate(failed bool) {
 	}
 	const key = http.TrailerPrefix + "Server-Timing"
 	sc := c.tail.Promise(w.ctx, failed)
-	if copied := w.Header()[key]; !sc.IsSampled() && copied == nil { // by a proxy, from its upstream
+	copied := w.Header()[key] // by a proxy, from its upstream
+	if !sc.IsSampled() && copied == nil {
 		return
 	}
-	trailer := make(http.Header)
+	trailer := http.Header{"Server-Timing": copied}
 	propagation.InjectResponse(trace.ContextWithSpanContext(w.ctx, sc), propagation.HTTPHeader(trailer))
 	w.Header()[key] = trailer["Server-Timing"]
 }

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync"
 	"testing"
 
@@ -288,4 +289,34 @@ func TestACalleeIsToldWhatIsCertainByNow(t *testing.T) {
 		assert.Equal(t, own, propagation.MemberOf(told).Keep, host)
 		root.End()
 	}
+}
+
+// What an upstream's trailer says besides its trace is passed on.
+func TestTheTrailerOfAnUpstreamKeepsItsOtherMetrics(t *testing.T) {
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "X-Other")
+		_, _ = io.WriteString(w, "hello")
+		http.NewResponseController(w).Flush()
+		w.Header().Set("X-Other", "1")
+		w.Header().Set(http.TrailerPrefix+"Server-Timing", `db;dur=53, trace;desc=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01`)
+	}))
+	defer engine.Close()
+	target, err := url.Parse(engine.URL)
+	require.NoError(t, err)
+	p := newParty(t)
+	gateway := httptest.NewServer(genaihttp.NewReverseProxy(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) },
+	}, p.options...))
+	defer gateway.Close()
+	req, err := http.NewRequest(http.MethodGet, gateway.URL+"/x", nil)
+	require.NoError(t, err)
+	req.Header.Set("TE", "trailers")
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	require.NoError(t, err)
+	_, err = io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	timing := strings.Join(resp.Trailer["Server-Timing"], ", ")
+	assert.Contains(t, timing, "db;dur=53")
+	assert.NotContains(t, timing, "b7ad6b7169203331")
 }
