@@ -8,6 +8,8 @@
 //   - middleware/genaigrpc does the same for gRPC servers and clients;
 //   - genaitrace records what only the engine knows: queue, tokenizer, prefill,
 //     decode and each token;
+//   - genaitrace/content decides what of prompts may be written, genaitrace/logprob
+//     says how sure a model was;
 //   - propagation carries one trace over HTTP, gRPC, WebSocket, Kafka and MCP;
 //   - sampling keeps slow, failed and strange traces whole and a share of the rest;
 //   - semconv, semconv/genaiconv and semconv/mcpconv hold the names, typed;
