@@ -152,7 +152,6 @@ var shown = capture.TreeOptions{
 		"genai.timing.source", "genai.ttft.*", "llm.*", "ai.*", "http.*", "error.type", "url.path",
 	},
 	Values: []string{"gen_ai.usage.*", "ai.tokens.*", "llm.queue_wait_ms", "ai.*.duration_ms"},
-	Events: true,
 }
 
 // A counter counts the spans that start and end.
@@ -173,7 +172,7 @@ func (c *counter) ended(t *testing.T) {
 
 func observe(t *testing.T) (*contracttest.Observer, *counter) {
 	t.Helper()
-	obs, spans := contracttest.New(t, contracttest.File("observability.yaml")), &counter{}
+	obs, spans := contracttest.New(t, contracttest.File("testdata/busy.yaml")), &counter{}
 	obs.TracerProvider().RegisterSpanProcessor(spans)
 	return obs, spans
 }
