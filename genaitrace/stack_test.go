@@ -39,6 +39,7 @@ func TestAStackIsRecordedOnlyWhereAnOptionAsksForIt(t *testing.T) {
 		first, _, _ := strings.Cut(stack, "\n")
 		assert.Regexp(t, `genaitrace_test\.explode stack_test\.go:\d+$`, first, "where it happened")
 		assert.LessOrEqual(t, len(stack), 1000)
+		assert.True(t, strings.HasSuffix(stack, "\n"), "whole lines")
 		assert.NotContains(t, stack, "secret")
 		assert.NotContains(t, stack, "genaitrace.(*Operation)")
 	}
