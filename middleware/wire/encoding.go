@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel"
 )
@@ -127,9 +128,10 @@ type decoding struct {
 	dispatch func([]byte)
 
 	pushed chan []byte
-	wants  chan struct{} // all of it is read; closed when no more will be
+	wants  chan struct{} // all of it is read
+	ended  chan struct{} // closed when no more will be
 	rest   []byte
-	taken  int // bytes that were pushed
+	taken  atomic.Int64 // bytes that were pushed
 
 	err     error // why it ended early
 	started bool
@@ -137,7 +139,10 @@ type decoding struct {
 }
 
 func newDecoding(d Decoder, dispatch func([]byte)) *decoding {
-	return &decoding{decoder: d, dispatch: dispatch, pushed: make(chan []byte), wants: make(chan struct{})}
+	return &decoding{
+		decoder: d, dispatch: dispatch,
+		pushed: make(chan []byte), wants: make(chan struct{}), ended: make(chan struct{}),
+	}
 }
 
 func (d *decoding) push(p []byte) {
@@ -151,15 +156,21 @@ func (d *decoding) push(p []byte) {
 			return
 		}
 	}
-	d.pushed <- p
+	select {
+	case d.pushed <- p:
+	case <-d.ended:
+	}
 	d.wait()
 }
 
 // wait waits until the decoder wants more, and reports whether it does.
 func (d *decoding) wait() bool {
-	_, more := <-d.wants
-	d.over = !more
-	return more
+	select {
+	case <-d.wants:
+	case <-d.ended:
+		d.over = true
+	}
+	return !d.over
 }
 
 // finish ends the decoder with the end of its input, and returns why it ended
@@ -180,7 +191,7 @@ const maxEmpty = 100
 var errTooMuch = errors.New("decoded to more than 4 MiB and a hundred times its size")
 
 func (d *decoding) run() {
-	defer close(d.wants)
+	defer close(d.ended)
 	defer func() {
 		if v := recover(); v != nil {
 			d.err = fmt.Errorf("decoder panicked: %v", v)
@@ -199,7 +210,7 @@ func (d *decoding) run() {
 			empty = 0
 		}
 		switch total += n; {
-		case total > decodedFree+decodedRatio*d.taken:
+		case total > decodedFree+decodedRatio*int(d.taken.Load()):
 			err = errTooMuch
 		case empty == maxEmpty:
 			err = io.ErrNoProgress
@@ -214,16 +225,23 @@ func (d *decoding) run() {
 	}
 }
 
-// Read is for the decoder.
+// Read is for the decoder. One that reads in a goroutine of its own, against the
+// contract, may do so after its end.
 func (d *decoding) Read(p []byte) (int, error) {
 	for len(d.rest) == 0 {
-		d.wants <- struct{}{}
-		more, ok := <-d.pushed
-		if !ok {
+		select {
+		case d.wants <- struct{}{}:
+		case <-d.ended:
 			return 0, io.EOF
 		}
-		d.rest = more
-		d.taken += len(more)
+		select {
+		case d.rest = <-d.pushed: // nil once it is closed
+		case <-d.ended:
+		}
+		if d.rest == nil {
+			return 0, io.EOF
+		}
+		d.taken.Add(int64(len(d.rest)))
 	}
 	n := copy(p, d.rest)
 	d.rest = d.rest[n:]
