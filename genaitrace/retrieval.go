@@ -228,7 +228,7 @@ func listDocuments(documents []Document) (list string, sane bool) {
 			sane = false
 		}
 		one, err := json.Marshal(document)
-		if err != nil || len(text)+len(one)+1 > maxDocuments {
+		if err != nil || len(text)+len(",")+len(one)+len("]") > maxDocuments {
 			break
 		}
 		if len(text) > 1 {

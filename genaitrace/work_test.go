@@ -397,6 +397,22 @@ func TestTheDocumentsOfASearchAreBounded(t *testing.T) {
 	assert.Equal(t, map[semconv.GenAIFaultAttr]int{semconv.GenAIFaultCount: 1}, r.faults())
 }
 
+func TestTheDocumentsOfASearchKeepTheirLimitToTheByte(t *testing.T) {
+	for first := range 32 {
+		r := record(t)
+		_, search := r.StartRetrieval(t.Context(), genaitrace.RetrievalRequest{})
+		documents := []genaitrace.Document{{ID: strings.Repeat("d", first)}}
+		for range 200 {
+			documents = append(documents, genaitrace.Document{ID: "0123456"})
+		}
+		search.SetDocuments(documents...)
+		search.End()
+		text := r.span("retrieval").text(genaiconv.RetrievalDocumentsKey)
+		assert.LessOrEqual(t, len(text), 2000)
+		assert.Greater(t, len(text), 1950)
+	}
+}
+
 func TestTheHitsOfASearch(t *testing.T) {
 	two := []genaitrace.Document{{ID: "a"}, {ID: "b"}}
 	for name, tt := range map[string]struct {
