@@ -237,10 +237,11 @@ func text(m protoreflect.Message, name protoreflect.Name) string {
 		return ""
 	}
 	s := m.Get(f).String()
+	short := bound.String(s, maxName)
 	if len(s) > maxName {
-		return strings.Clone(bound.String(s, maxName)) // keeps none of the rest
+		return strings.Clone(short) // keeps none of the rest
 	}
-	return s
+	return short
 }
 
 func firstText(m protoreflect.Message, names ...protoreflect.Name) string {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,8 +20,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/genaigrpc"
@@ -449,4 +452,34 @@ func TestAnUnsampledModelCallIsStillMeasured(t *testing.T) {
 	}
 	assert.Equal(t, map[string]uint64{"resnet50": 1, "llama": 1}, models)
 	assert.Len(t, o.points("genai.time_to_first_token"), 2, "of the caller and of the server")
+}
+
+// Codecs other than proto.Marshal let anything through, and one invalid string costs
+// an exporter its whole batch.
+func TestWhatMessagesTellIsValidUTF8(t *testing.T) {
+	o := newTelemetry(t)
+	p := kserve(t)
+	m := p.empty("ModelInferResponse")
+	for _, name := range []protoreflect.Name{"model_name", "model_version", "id"} {
+		m.ProtoReflect().Set(m.ProtoReflect().Descriptor().Fields().ByName(name), protoreflect.ValueOfString("v\xff"))
+	}
+	for name, h := range map[string]stats.Handler{
+		"server": genaigrpc.NewServerHandler(o.options()...), "client": genaigrpc.NewClientHandler(o.options()...),
+	} {
+		ctx := h.TagRPC(t.Context(), &stats.RPCTagInfo{FullMethodName: modelInfer})
+		h.HandleRPC(ctx, &stats.Begin{Client: name == "client"})
+		h.HandleRPC(ctx, &stats.InPayload{Payload: m})
+		h.HandleRPC(ctx, &stats.OutPayload{Payload: m})
+		h.HandleRPC(ctx, &stats.End{})
+	}
+	var version string
+	for _, s := range o.spans.Ended() {
+		for _, kv := range s.Attributes() {
+			assert.True(t, utf8.ValidString(kv.Value.String()), "%s %s %q", s.Name(), kv.Key, kv.Value.String())
+		}
+		if s.SpanKind() == trace.SpanKindServer {
+			version, _ = attr(s, semconv.AIModelVersionKey).(string)
+		}
+	}
+	assert.Equal(t, "v\uFFFD", version)
 }
