@@ -198,6 +198,9 @@ func TestAHandlerThatNeverReturns(t *testing.T) {
 				o.only()
 				durations, _ := o.histogram("http.server.request.duration")
 				assert.EqualValues(t, 1, durations, "recorded once")
+				if tt.ended > 0 {
+					assert.Equal(t, "/v1/chat/completions", o.routeOf("http.server.request.duration"))
+				}
 			})
 		})
 	}

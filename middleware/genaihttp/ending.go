@@ -1,6 +1,7 @@
 package genaihttp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -134,8 +135,8 @@ func (e *ending) begin() bool {
 // end ends the span and records how long it took.
 func (e *ending) end(errType string) {
 	w := e.writer
-	matched := e.exchange.matched()
-	if matched != e.known && matched != "" {
+	matched := cmp.Or(e.exchange.matched(), e.known)
+	if matched != e.known {
 		w.call.Span().SetName(spanName(e.request, matched))
 		w.call.SetAttributes(otelsemconv.HTTPRoute(matched))
 	}

@@ -160,6 +160,23 @@ func (o *telemetry) histogram(name string) (count uint64, sum float64) {
 	return count, sum
 }
 
+// routeOf is the http.route of the only series of a histogram.
+func (o *telemetry) routeOf(name string) string {
+	o.t.Helper()
+	var rm metricdata.ResourceMetrics
+	require.NoError(o.t, o.reader.Collect(o.t.Context(), &rm))
+	for _, sm := range rm.ScopeMetrics {
+		for _, m := range sm.Metrics {
+			if h, ok := m.Data.(metricdata.Histogram[float64]); ok && m.Name == name {
+				require.Len(o.t, h.DataPoints, 1)
+				route, _ := h.DataPoints[0].Attributes.Value(otelsemconv.HTTPRouteKey)
+				return route.AsString()
+			}
+		}
+	}
+	return ""
+}
+
 // A pipeListener connects clients and servers in memory, so that they may run
 // in a testing/synctest bubble.
 type pipeListener struct {
