@@ -556,6 +556,37 @@ func TestTheNamesOfStrangersAreBounded(t *testing.T) {
 	assert.LessOrEqual(t, len(theirs.points(t, "mcp.server.operation.duration")), 10)
 }
 
+// A middleware that turns strangers away, or a call that is given up, is no answer of
+// the tool.
+func TestANameThatWasNotAnsweredStaysOut(t *testing.T) {
+	theirs, ours := record(), record()
+	server := mcp.NewServer(implementation, nil)
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/call" {
+				return nil, errors.New("not allowed")
+			}
+			return next(ctx, method, req)
+		}
+	})
+	genaimcp.Attach(server, theirs.options()...)
+	here, there := mcp.NewInMemoryTransports()
+	s, err := server.Connect(t.Context(), there, nil)
+	require.NoError(t, err)
+	defer s.Wait()
+	session := connect(t, ours, here, stateful)
+	for i := range 10 {
+		require.Error(t, callTool(fmt.Sprint("made_up_", i))(t.Context(), session))
+	}
+	require.NoError(t, session.Close())
+	for _, s := range theirs.ended() {
+		assert.NotContains(t, s.Name, "made_up")
+	}
+	for _, p := range theirs.points(t, "mcp.server.operation.duration") {
+		assert.NotContains(t, fmt.Sprint(p["gen_ai.tool.name"]), "made_up")
+	}
+}
+
 func TestSessionsAreTimedWhereAnOptionAsksForIt(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		theirs, ours := record(), record()

@@ -148,7 +148,7 @@ func (m *message) end(result *mcp.Result, failure *error) {
 	if crash == nil {
 		errType, code = m.judge(*result, *failure)
 	}
-	answered := crash == nil && code == ""
+	answered := crash == nil && *failure == nil
 	if name := m.i.series.answered(m.method, m.target(), m.sending, answered); name != "" {
 		m.span.SetName(name)
 	}
