@@ -69,6 +69,8 @@ func ExampleCapture_WriteTree() {
 	//       gen_ai.operation.name: "chat"
 	//       gen_ai.provider.name: "toy"
 	//       gen_ai.request.model: "toy-1"
+	//       gen_ai.usage.input_tokens: 7
+	//       gen_ai.usage.output_tokens: 1
 	//       llm.ttft_ms: <double>
 	//     inference.prefill [internal, prefill]
 	//     inference.decode [internal, decode]

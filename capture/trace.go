@@ -16,9 +16,9 @@ type Trace struct {
 	ID    trace.TraceID
 	Spans []*Span // by start
 
-	nodes map[trace.SpanID]int32
-	twins map[*Span]int32 // spans whose identifier an earlier one has
-	links []node          // beside Spans
+	nodes map[trace.SpanID]int32 // nil where there are so few that looking at each is faster
+	twins map[*Span]int32        // spans whose identifier an earlier one has
+	links []node                 // beside Spans
 	roots []int32
 }
 
@@ -32,13 +32,21 @@ func NewTrace(spans []*Span) *Trace {
 	if len(spans) == 0 {
 		return t
 	}
-	slices.SortStableFunc(spans, byStart)
+	if !slices.IsSortedFunc(spans, byStart) {
+		slices.SortStableFunc(spans, byStart)
+	}
 	t.ID = spans[0].TraceID
-	t.nodes = make(map[trace.SpanID]int32, len(spans))
+	if len(spans) > maxUnindexed {
+		t.nodes = make(map[trace.SpanID]int32, len(spans))
+	}
 	t.links = make([]node, len(spans))
 	for i, s := range spans {
 		t.links[i] = node{-1, -1, -1, -1}
-		if _, twice := t.nodes[s.SpanID]; !twice {
+		if t.nodes == nil {
+			if first, _ := t.find(s.SpanID); first == int32(i) {
+				continue
+			}
+		} else if _, twice := t.nodes[s.SpanID]; !twice {
 			t.nodes[s.SpanID] = int32(i)
 			continue
 		}
@@ -48,7 +56,10 @@ func NewTrace(spans []*Span) *Trace {
 		t.twins[s] = int32(i)
 	}
 	for i, s := range spans {
-		if parent, ok := t.nodes[s.ParentID]; ok && s.ParentID.IsValid() {
+		if !s.ParentID.IsValid() {
+			continue
+		}
+		if parent, ok := t.find(s.ParentID); ok {
 			t.links[i].parent = parent
 		}
 	}
@@ -90,9 +101,26 @@ func (t *Trace) cutCycles() {
 	}
 }
 
+// maxUnindexed is how many spans a trace has at most for which no map is made.
+const maxUnindexed = 24
+
+// find returns the place of the first span with that identifier.
+func (t *Trace) find(id trace.SpanID) (int32, bool) {
+	if t.nodes != nil {
+		i, ok := t.nodes[id]
+		return i, ok
+	}
+	for i, s := range t.Spans {
+		if s.SpanID == id {
+			return int32(i), true
+		}
+	}
+	return -1, false
+}
+
 // index returns the place of s, −1 where it is not of t.
 func (t *Trace) index(s *Span) int32 {
-	if i, ok := t.nodes[s.SpanID]; ok && t.Spans[i] == s {
+	if i, ok := t.find(s.SpanID); ok && t.Spans[i] == s {
 		return i
 	}
 	if i, ok := t.twins[s]; ok {
@@ -103,7 +131,7 @@ func (t *Trace) index(s *Span) int32 {
 
 // Span returns the span with that identifier, nil where it was not captured.
 func (t *Trace) Span(id trace.SpanID) *Span {
-	if i, ok := t.nodes[id]; ok {
+	if i, ok := t.find(id); ok {
 		return t.Spans[i]
 	}
 	return nil

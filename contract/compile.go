@@ -21,6 +21,7 @@ type program struct {
 	rules    []*rule
 	scope    scopeRule
 	roles    []roleRule
+	byHint   roleIndex
 	requests []requestRule
 	metrics  map[string]*metricRule
 	logs     map[string]*logRule
@@ -96,6 +97,7 @@ func compile(c *spec.Contract, files []*spec.File) (*Contract, error) {
 	for i, name := range sorted(c.Spans) {
 		p.program.roles[i] = p.role(name, c.Spans[name])
 	}
+	p.program.byHint = newRoleIndex(p.program.roles, &p.program.known)
 	for _, name := range sorted(c.Requests) {
 		p.program.requests = append(p.program.requests, p.request(name, c.Requests[name]))
 	}

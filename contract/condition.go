@@ -45,7 +45,8 @@ func (c *condition) holds(v *view, i int) bool {
 		c.statuses != 0 && c.statuses&statusBit(s.Status) == 0:
 		return false
 	}
-	for _, t := range c.facts {
+	for f := range c.facts {
+		t := &c.facts[f]
 		kv, info := v.fact(i, t.id)
 		if kv == nil || !anyValue(t.values, info, kv.Value) {
 			return false
@@ -75,10 +76,7 @@ func (c *condition) holds(v *view, i int) bool {
 			return false
 		}
 	}
-	if c.events != nil && !slices.ContainsFunc(s.Events, func(e capture.Event) bool { return c.events.match(e.Name) }) {
-		return false
-	}
-	if c.any != nil && !slices.ContainsFunc(c.any, func(c *condition) bool { return c.holds(v, i) }) {
+	if c.events != nil && !c.hasEvent(s) || c.any != nil && !c.anyHolds(v, i) {
 		return false
 	}
 	for _, one := range c.all {
@@ -87,6 +85,24 @@ func (c *condition) holds(v *view, i int) bool {
 		}
 	}
 	return c.not == nil || !c.not.holds(v, i)
+}
+
+func (c *condition) hasEvent(s *capture.Span) bool {
+	for e := range s.Events {
+		if c.events.match(s.Events[e].Name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *condition) anyHolds(v *view, i int) bool {
+	for _, one := range c.any {
+		if one.holds(v, i) {
+			return true
+		}
+	}
+	return false
 }
 
 // valueTest is one allowed value.
@@ -134,17 +150,24 @@ func everyValue(tests []valueTest, info *keyInfo, v attribute.Value) bool {
 }
 
 func oneValue(tests []valueTest, info *keyInfo, v attribute.Value) bool {
-	return slices.ContainsFunc(tests, func(t valueTest) bool {
-		switch t.kind {
-		case attribute.STRING:
-			return v.Type() == attribute.STRING && t.text.match(info.text(v.AsString()))
-		case attribute.BOOL:
-			return v.Type() == attribute.BOOL && v.AsBool() == t.truth
-		default:
-			n, ok := number(v, info.factor)
-			return ok && abs(n-t.number) <= 1e-9*abs(t.number)
+	for i := range tests {
+		if tests[i].passes(info, v) {
+			return true
 		}
-	})
+	}
+	return false
+}
+
+func (t *valueTest) passes(info *keyInfo, v attribute.Value) bool {
+	switch t.kind {
+	case attribute.STRING:
+		return v.Type() == attribute.STRING && t.text.match(info.text(v.AsString()))
+	case attribute.BOOL:
+		return v.Type() == attribute.BOOL && v.AsBool() == t.truth
+	default:
+		n, ok := number(v, info.factor)
+		return ok && abs(n-t.number) <= 1e-9*abs(t.number)
+	}
 }
 
 // kindBit returns the bit of a kind. The API has an unspecified one stand for

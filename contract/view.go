@@ -67,11 +67,7 @@ func (v *view) load(t *capture.Trace) {
 		if v.outside[i] {
 			continue
 		}
-		for r := range v.program.roles {
-			if v.program.roles[r].match.holds(v, i) {
-				v.roles[i] |= 1 << r
-			}
-		}
+		v.roles[i] = v.program.rolesOf(v, i)
 		v.any |= v.roles[i]
 	}
 	v.loadTree()
