@@ -13,6 +13,8 @@ import (
 	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/contract"
 	"github.com/genaitrace/otelgenai/contract/contracttest"
+	"github.com/genaitrace/otelgenai/examples/internal/serving"
+	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 )
 
@@ -24,7 +26,7 @@ func observed(t *testing.T, engine func(*toy.Config), ask func(ctx context.Conte
 		if engine != nil {
 			engine(&cfg)
 		}
-		h := startHopsOn(t, cfg, dial, obs.TracerProvider(), obs.MeterProvider())
+		h := startHopsOn(t, cfg, serving.Dial, obs.TracerProvider(), obs.MeterProvider())
 		ask(t.Context(), h)
 		h.stop()
 		check(t, obs)
@@ -92,7 +94,7 @@ func TestTheContractNamesTheHopThatBroke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bare := func(target string, _ *telemetry, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
+	bare := func(target string, _ *telemetry.Telemetry, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
 		return grpc.NewClient(target, append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	}
 	var report *contract.Report

@@ -21,19 +21,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"go.opentelemetry.io/otel"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/genaitrace/otelgenai/examples/internal/serving"
+	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
-	"github.com/genaitrace/otelgenai/middleware/genaigrpc"
 )
 
 func main() {
@@ -63,82 +60,36 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tel, err := newTelemetry(ctx)
+	tel, err := telemetry.New(ctx, "otelgenai-chat")
 	if err != nil {
 		return err
 	}
 	errs, asked := serveAndAsk(ctx, cfg, tel, stdout, stderr)
 	reported := report(stdout, cfg, tel, errs)
-	tel.close(stderr)
+	tel.Close(stderr)
 	return errors.Join(asked, reported)
 }
 
 // serveAndAsk runs the hops for as long as the questions take. When it returns,
 // every span has ended. It returns the error of each of several requests, and one
 // for all.
-func serveAndAsk(ctx context.Context, cfg *config, tel *telemetry, stdout, stderr io.Writer) ([]error, error) {
-	handler, closeBackend, err := newBackend(cfg, tel)
+func serveAndAsk(ctx context.Context, cfg *config, tel *telemetry.Telemetry, stdout, stderr io.Writer) ([]error, error) {
+	gateway, stopBackend, err := serving.NewBackend(cfg.baseURL, toy.Config{}, tel)
 	if err != nil {
 		return nil, err
 	}
-	defer closeBackend()
-
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	defer stopBackend()
+	address, stop, err := serving.Listen(traced(gateway, tel))
 	if err != nil {
 		return nil, err
 	}
-	gateway := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = gateway.Serve(lis) }() // until the shutdown
-	defer shutdown(gateway)
+	defer stop()
 
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	defer transport.CloseIdleConnections()
-	c := newClient("http://"+lis.Addr().String(), transport, cfg)
+	c := newClient(address, transport, cfg)
 	if cfg.requests == 1 {
 		return nil, askOne(ctx, c, cfg, stdout)
 	}
 	return askMany(ctx, c, cfg, stderr)
-}
-
-// newBackend makes the gateway's handler and what stands behind it.
-func newBackend(cfg *config, tel *telemetry) (handler http.Handler, stop func(), err error) {
-	if cfg.baseURL != nil {
-		return newProxy(cfg.baseURL, tel), func() {}, nil
-	}
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, nil, err
-	}
-	server := newService(toy.New(toy.Config{}, tel.tracer), tel)
-	go func() { _ = server.Serve(lis) }() // until it is stopped
-
-	conn, err := dial(lis.Addr().String(), tel)
-	if err != nil {
-		server.Stop()
-		return nil, nil, err
-	}
-	return newGateway(conn, tel), func() {
-		_ = conn.Close()
-		server.GracefulStop() // waits for the handlers, and so for their spans
-	}, nil
-}
-
-// dial connects the gateway with the inference service.
-func dial(target string, tel *telemetry, opts ...grpc.DialOption) (*grpc.ClientConn, error) {
-	return grpc.NewClient(target, append(opts,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithStatsHandler(genaigrpc.NewClientHandler(
-			genaigrpc.WithTracerProvider(tel.traces),
-			genaigrpc.WithMeterProvider(tel.metrics),
-		)),
-	)...)
-}
-
-// shutdown waits for the handlers, and so for their spans.
-func shutdown(server *http.Server) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	if server.Shutdown(ctx) != nil {
-		_ = server.Close()
-	}
 }

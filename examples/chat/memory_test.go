@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
+	"github.com/genaitrace/otelgenai/examples/internal/serving"
+	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 )
 
@@ -29,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // hops are the three hops of the program on connections in memory, so that they
 // can run in a synctest bubble, where every duration is exact.
 type hops struct {
-	tel       *telemetry
+	tel       *telemetry.Telemetry
 	spans     *tracetest.SpanRecorder
 	metrics   *sdkmetric.ManualReader
 	transport *http.Transport
@@ -39,24 +41,23 @@ type hops struct {
 func startHops(t *testing.T, cfg toy.Config) *hops {
 	t.Helper()
 	spans, metrics := tracetest.NewSpanRecorder(), sdkmetric.NewManualReader()
-	h := startHopsOn(t, cfg, dial,
+	h := startHopsOn(t, cfg, serving.Dial,
 		sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
 		sdkmetric.NewMeterProvider(sdkmetric.WithReader(metrics)))
 	h.spans, h.metrics = spans, metrics
 	return h
 }
 
-type dialer func(target string, tel *telemetry, opts ...grpc.DialOption) (*grpc.ClientConn, error)
+type dialer func(target string, tel *telemetry.Telemetry, opts ...grpc.DialOption) (*grpc.ClientConn, error)
 
 // startHopsOn starts the hops with providers of one's own, and the way in which the
 // gateway connects with the service.
 func startHopsOn(t *testing.T, cfg toy.Config, connect dialer, traces *sdktrace.TracerProvider, meters *sdkmetric.MeterProvider) *hops {
 	t.Helper()
-	h := &hops{tel: &telemetry{}}
-	h.tel.use(traces, meters)
+	h := &hops{tel: telemetry.On(traces, meters)}
 
 	grpcLis := bufconn.Listen(1 << 16)
-	server := newService(toy.New(cfg, h.tel.tracer), h.tel)
+	server := serving.NewService(toy.New(cfg, h.tel.Tracer), h.tel)
 	go server.Serve(grpcLis)
 	conn, err := connect("passthrough:///memory", h.tel, grpc.WithContextDialer(
 		func(ctx context.Context, _ string) (net.Conn, error) { return grpcLis.DialContext(ctx) },
@@ -66,13 +67,13 @@ func startHopsOn(t *testing.T, cfg toy.Config, connect dialer, traces *sdktrace.
 	}
 
 	httpLis := newPipeListener()
-	gateway := &http.Server{Handler: newGateway(conn, h.tel)}
+	gateway := &http.Server{Handler: traced(serving.NewGateway(conn, h.tel), h.tel)}
 	go gateway.Serve(httpLis)
 	h.transport = &http.Transport{DialContext: httpLis.DialContext}
 
 	h.stop = sync.OnceFunc(func() {
 		h.transport.CloseIdleConnections()
-		shutdown(gateway)
+		serving.Shutdown(gateway)
 		conn.Close()
 		server.GracefulStop()
 	})

@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"github.com/genaitrace/otelgenai/capture/waterfall"
+	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
 // report prints a table of the requests, if there were several, and the trace of
 // the slowest one.
-func report(out io.Writer, cfg *config, tel *telemetry, errs []error) error {
-	requests := byRequest(tel.spans.Ended())
+func report(out io.Writer, cfg *config, tel *telemetry.Telemetry, errs []error) error {
+	requests := byRequest(tel.Spans.Ended())
 	if sampler := os.Getenv("OTEL_TRACES_SAMPLER"); sampler != "" && len(requests) < cfg.requests {
 		fmt.Fprintf(out, "\n%d of %d requests left a trace: OTEL_TRACES_SAMPLER=%s\n", len(requests), cfg.requests, sampler)
 	}
@@ -86,7 +87,7 @@ func (r *request) find(role semconv.GenAISpanRoleAttr, kind string) waterfall.Sp
 // summary prints a line for each request. What is not known stays empty, and a
 // column of which nothing is known is left out. The id of a trace is worth its
 // room only where there is a collector to look it up in.
-func summary(out io.Writer, cfg *config, tel *telemetry, requests []*request, errs []error) error {
+func summary(out io.Writer, cfg *config, tel *telemetry.Telemetry, requests []*request, errs []error) error {
 	lines := [][]string{{"request", "queue", "TTFT", "tokens/s", "total", "outcome", "trace", "question"}}
 	for _, r := range requests {
 		if r.number == 0 { // its root span has not ended
@@ -108,7 +109,7 @@ func summary(out io.Writer, cfg *config, tel *telemetry, requests []*request, er
 		if err := errs[r.number-1]; err != nil {
 			line[5] = "✗ " + outcome(err)
 		}
-		if tel.tracesTo != nil {
+		if tel.TracesTo != nil {
 			line[6] = r.root.TraceID
 		}
 		lines = append(lines, line)

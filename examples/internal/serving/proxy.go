@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"io"
@@ -8,12 +8,13 @@ import (
 	"net/url"
 
 	"github.com/genaitrace/otelgenai/examples/internal/chatapi"
+	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
 )
 
-// newProxy is the gateway before any OpenAI-compatible server. The transport
+// NewProxy is the gateway before any OpenAI-compatible server. The transport
 // makes the span of the model call; what the server does inside stays unknown.
-func newProxy(base *url.URL, tel *telemetry) http.Handler {
+func NewProxy(base *url.URL, tel *telemetry.Telemetry) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL, r.Out.Host = base.JoinPath("chat", "completions"), ""
@@ -22,8 +23,8 @@ func newProxy(base *url.URL, tel *telemetry) http.Handler {
 			r.Out.Header.Del("Accept-Encoding")
 		},
 		Transport: genaihttp.NewTransport(http.DefaultTransport,
-			genaihttp.WithTracerProvider(tel.traces),
-			genaihttp.WithMeterProvider(tel.metrics),
+			genaihttp.WithTracerProvider(tel.Traces),
+			genaihttp.WithMeterProvider(tel.Metrics),
 		),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() == nil {
@@ -35,5 +36,5 @@ func newProxy(base *url.URL, tel *telemetry) http.Handler {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("POST "+chatapi.Path, proxy)
-	return traced(mux, tel)
+	return mux
 }

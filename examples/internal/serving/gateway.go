@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"context"
@@ -6,46 +6,36 @@ import (
 	"io"
 	"net/http"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/genaitrace/otelgenai/examples/internal/chatapi"
 	"github.com/genaitrace/otelgenai/examples/internal/inferencev1"
+	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
 )
 
-// numberKey is the attribute for the number of a request.
-const numberKey = "chat.request.number"
-
-// gateway is the first hop: an OpenAI-compatible HTTP server before the
-// inference service.
+// gateway is an OpenAI-compatible HTTP server before the inference service.
 type gateway struct {
 	backend inferencev1.InferenceClient
 	tracer  *genaitrace.Tracer
 }
 
-func newGateway(backend grpc.ClientConnInterface, tel *telemetry) http.Handler {
-	g := &gateway{backend: inferencev1.NewInferenceClient(backend), tracer: tel.tracer}
+// NewGateway is the gateway before the inference service that backend reaches.
+func NewGateway(backend grpc.ClientConnInterface, tel *telemetry.Telemetry) http.Handler {
+	g := &gateway{backend: inferencev1.NewInferenceClient(backend), tracer: tel.Tracer}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+chatapi.Path, g.chat)
-	return traced(mux, tel)
+	return mux
 }
 
-// traced gives every request to next a SERVER span, with its number on it.
-func traced(next http.Handler, tel *telemetry) http.Handler {
-	numbered := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if n := r.Header.Get(numberHeader); n != "" {
-			trace.SpanFromContext(r.Context()).SetAttributes(attribute.String(numberKey, n))
-		}
-		next.ServeHTTP(w, r)
-	})
-	return genaihttp.NewHandler(numbered,
-		genaihttp.WithTracerProvider(tel.traces),
-		genaihttp.WithMeterProvider(tel.metrics),
+// Traced gives every request to next a SERVER span.
+func Traced(next http.Handler, tel *telemetry.Telemetry) http.Handler {
+	return genaihttp.NewHandler(next,
+		genaihttp.WithTracerProvider(tel.Traces),
+		genaihttp.WithMeterProvider(tel.Metrics),
 	)
 }
 

@@ -1,4 +1,6 @@
-package main
+// Package telemetry is what the examples record with: in memory, to draw the traces of
+// their few requests, and over OTLP where the environment names an endpoint.
+package telemetry
 
 import (
 	"cmp"
@@ -24,34 +26,33 @@ import (
 // flushTimeout bounds how long the program waits for a collector at its end.
 const flushTimeout = 5 * time.Second
 
-// telemetry is what every hop records with.
-type telemetry struct {
-	tracer  *genaitrace.Tracer
-	traces  *sdktrace.TracerProvider
-	metrics *sdkmetric.MeterProvider
-	spans   *spanlog.Recorder
+// Telemetry is what every hop records with.
+type Telemetry struct {
+	Tracer  *genaitrace.Tracer
+	Traces  *sdktrace.TracerProvider
+	Metrics *sdkmetric.MeterProvider
+	Spans   *spanlog.Recorder
 
-	tracesTo, metricsTo *url.URL // nil: they are not exported
+	TracesTo, MetricsTo *url.URL // nil: they are not exported
 	sent                *sentSpans
 }
 
-// newTelemetry records spans in memory, and exports traces and metrics over OTLP
-// where the environment names an endpoint.
-func newTelemetry(ctx context.Context) (*telemetry, error) {
+// New records as service, unless OTEL_SERVICE_NAME says another name.
+func New(ctx context.Context, service string) (*Telemetry, error) {
 	exporters, err := otlp.New(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	tel := &telemetry{spans: &spanlog.Recorder{}, tracesTo: exporters.TracesTo, metricsTo: exporters.MetricsTo}
+	tel := &Telemetry{Spans: &spanlog.Recorder{}, TracesTo: exporters.TracesTo, MetricsTo: exporters.MetricsTo}
 	res, err := resource.New(ctx,
 		resource.WithTelemetrySDK(),
-		resource.WithAttributes(attribute.String("service.name", "otelgenai-chat")),
+		resource.WithAttributes(attribute.String("service.name", service)),
 		resource.WithFromEnv(), // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win
 	)
 	if err != nil {
 		return nil, fmt.Errorf("resource: %w", err)
 	}
-	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithSyncer(tel.spans)}
+	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithSyncer(tel.Spans)}
 	metrics := []sdkmetric.Option{sdkmetric.WithResource(res)}
 	if exporters.Traces != nil {
 		tel.sent = &sentSpans{SpanExporter: exporters.Traces}
@@ -64,36 +65,43 @@ func newTelemetry(ctx context.Context) (*telemetry, error) {
 	return tel, nil
 }
 
-func (t *telemetry) use(traces *sdktrace.TracerProvider, metrics *sdkmetric.MeterProvider) {
-	t.traces, t.metrics = traces, metrics
-	t.tracer = genaitrace.New(genaitrace.WithTracerProvider(traces), genaitrace.WithMeterProvider(metrics))
+// On records with the providers of a test, and exports nothing.
+func On(traces *sdktrace.TracerProvider, metrics *sdkmetric.MeterProvider) *Telemetry {
+	t := &Telemetry{Spans: &spanlog.Recorder{}}
+	t.use(traces, metrics)
+	return t
 }
 
-// close sends what is left and says where it went. It takes no longer than
-// flushTimeout.
-func (t *telemetry) close(stderr io.Writer) {
+func (t *Telemetry) use(traces *sdktrace.TracerProvider, metrics *sdkmetric.MeterProvider) {
+	t.Traces, t.Metrics = traces, metrics
+	t.Tracer = genaitrace.New(genaitrace.WithTracerProvider(traces), genaitrace.WithMeterProvider(metrics))
+}
+
+// Close sends what is left and says where it went. It takes no longer than
+// five seconds.
+func (t *Telemetry) Close(stderr io.Writer) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	var (
 		wg                    sync.WaitGroup
 		tracesErr, metricsErr error
 	)
-	wg.Go(func() { tracesErr = t.traces.Shutdown(ctx) })
-	wg.Go(func() { metricsErr = t.metrics.Shutdown(ctx) })
+	wg.Go(func() { tracesErr = t.Traces.Shutdown(ctx) })
+	wg.Go(func() { metricsErr = t.Metrics.Shutdown(ctx) })
 	wg.Wait()
 
 	var exported []string
-	if t.tracesTo != nil {
+	if t.TracesTo != nil {
 		n, err := t.sent.result()
 		tracesErr = errors.Join(tracesErr, err)
 		if n > 0 {
-			exported = append(exported, fmt.Sprintf("%d spans to %s", n, t.tracesTo.Redacted()))
+			exported = append(exported, fmt.Sprintf("%d spans to %s", n, t.TracesTo.Redacted()))
 		}
 	}
-	if t.metricsTo != nil && metricsErr == nil {
-		exported = append(exported, "the metrics to "+t.metricsTo.Redacted())
+	if t.MetricsTo != nil && metricsErr == nil {
+		exported = append(exported, "the metrics to "+t.MetricsTo.Redacted())
 	}
-	if len(exported) == 2 && *t.tracesTo == *t.metricsTo {
+	if len(exported) == 2 && *t.TracesTo == *t.MetricsTo {
 		exported[0], _, _ = strings.Cut(exported[0], " to ") // it is said once
 	}
 	if len(exported) > 0 {

@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"errors"
@@ -8,20 +8,22 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/genaitrace/otelgenai/examples/internal/inferencev1"
+	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 	"github.com/genaitrace/otelgenai/middleware/genaigrpc"
 )
 
-// service is the second hop: the gRPC server around the engine.
+// service is the gRPC server around the engine.
 type service struct {
 	inferencev1.UnimplementedInferenceServer
 	engine *toy.Engine
 }
 
-func newService(engine *toy.Engine, tel *telemetry) *grpc.Server {
+// NewService returns the server around an engine.
+func NewService(engine *toy.Engine, tel *telemetry.Telemetry) *grpc.Server {
 	server := grpc.NewServer(grpc.StatsHandler(genaigrpc.NewServerHandler(
-		genaigrpc.WithTracerProvider(tel.traces),
-		genaigrpc.WithMeterProvider(tel.metrics),
+		genaigrpc.WithTracerProvider(tel.Traces),
+		genaigrpc.WithMeterProvider(tel.Metrics),
 	)))
 	inferencev1.RegisterInferenceServer(server, &service{engine: engine})
 	return server
