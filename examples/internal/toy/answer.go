@@ -9,7 +9,8 @@ import (
 	"unicode"
 )
 
-// answer returns the tokens that the rules give to the last user message.
+// answer returns the tokens of the answer to the last user message: a quote where
+// the conversation gives sources, else what the rules say.
 func answer(messages []Message) []string {
 	var question string
 	for _, m := range slices.Backward(messages) {
@@ -17,6 +18,9 @@ func answer(messages []Message) []string {
 			question = m.Content
 			break
 		}
+	}
+	if sources, given := sourcesIn(messages); given {
+		return tokenize(quote(question, sources))
 	}
 	return tokenize(reply(question))
 }

@@ -1,5 +1,6 @@
 // Package toy is an inference engine in miniature, for the examples. It is no
-// language model: its answers come from a few rules, and the time that a model
+// language model: its answers come from a few rules, or, where a system message gives
+// sources, are the sentence of them that fits best, quoted; and the time that a model
 // would compute is spent asleep, by a cost model of three constants.
 //
 // What happens around the model is real, because that is what a trace shows: a
