@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/genaitrace/otelgenai/capture"
+	"github.com/genaitrace/otelgenai/cmd/genaitrace/otlp"
 	"github.com/genaitrace/otelgenai/contract"
 	"github.com/genaitrace/otelgenai/contract/contracttest"
 	"github.com/genaitrace/otelgenai/examples/internal/serving"
@@ -55,6 +57,26 @@ func TestTheContractIsMet(t *testing.T) {
 			_, _ = h.client(cfg).Ask(ctx, "What is prefill?", func(string) {})
 		}, func(t *testing.T, obs *contracttest.Observer) { obs.Require(t, "chat", "inference") })
 	})
+}
+
+// What -record writes can be checked later.
+func TestARecordingMeetsTheContract(t *testing.T) {
+	withoutCollector(t)
+	file := filepath.Join(t.TempDir(), "chat.pb.gz")
+	if err := run(t.Context(), []string{"-prompt", "What is 17 * 23?", "-record", file}, io.Discard, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := otlp.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := contract.Load("observability.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := c.Check(recorded); len(recorded.Spans) != 9 || len(report.Findings) > 0 {
+		t.Errorf("%d spans, want 9; findings %+v", len(recorded.Spans), report.Findings)
+	}
 }
 
 // It holds for what goes wrong, too: such a request shows less, and nothing wrong.

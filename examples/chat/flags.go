@@ -19,6 +19,7 @@ type config struct {
 	model       string
 	stream      bool
 	maxTokens   int
+	record      string
 }
 
 // usageError is a mistake on the command line.
@@ -40,6 +41,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	flags.StringVar(&cfg.model, "model", "", "`name` of the model; needed with -base-url")
 	flags.BoolVar(&cfg.stream, "stream", true, "stream the answer")
 	flags.IntVar(&cfg.maxTokens, "max-tokens", 0, "largest `number` of tokens to generate (default: no limit but the server's)")
+	flags.StringVar(&cfg.record, "record", "", "`file` to write the telemetry to, as OTLP: .json, .jsonl or .pb, also with .gz")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			fmt.Fprintln(stderr, "chat sends a question through a traced chain of services and prints where its time went.")

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tel, err := telemetry.New(ctx, "otelgenai-chat")
+	tel, err := telemetry.New(ctx, "otelgenai-chat", cfg.record)
 	if err != nil {
 		return err
 	}

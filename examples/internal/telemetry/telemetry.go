@@ -18,6 +18,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/genaitrace/otelgenai/capture"
+	otlpfile "github.com/genaitrace/otelgenai/cmd/genaitrace/otlp"
 	"github.com/genaitrace/otelgenai/examples/internal/otlp"
 	"github.com/genaitrace/otelgenai/examples/internal/spanlog"
 	"github.com/genaitrace/otelgenai/genaitrace"
@@ -35,10 +37,14 @@ type Telemetry struct {
 
 	TracesTo, MetricsTo *url.URL // nil: they are not exported
 	sent                *sentSpans
+
+	recorder *capture.Recorder // nil: nothing is written to a file
+	file     string
 }
 
-// New records as service, unless OTEL_SERVICE_NAME says another name.
-func New(ctx context.Context, service string) (*Telemetry, error) {
+// New records as service, unless OTEL_SERVICE_NAME says another name. Where file is
+// not empty, Close writes all that was recorded to it, as otlp.WriteFile does.
+func New(ctx context.Context, service, file string) (*Telemetry, error) {
 	exporters, err := otlp.New(ctx, false)
 	if err != nil {
 		return nil, err
@@ -54,6 +60,11 @@ func New(ctx context.Context, service string) (*Telemetry, error) {
 	}
 	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithSyncer(tel.Spans)}
 	metrics := []sdkmetric.Option{sdkmetric.WithResource(res)}
+	if file != "" {
+		tel.recorder, tel.file = capture.NewRecorder(capture.WithoutSource()), file
+		traces = append(traces, sdktrace.WithSpanProcessor(tel.recorder.SpanProcessor()))
+		metrics = append(metrics, sdkmetric.WithReader(tel.recorder.MetricReader()))
+	}
 	if exporters.Traces != nil {
 		tel.sent = &sentSpans{SpanExporter: exporters.Traces}
 		traces = append(traces, sdktrace.WithBatcher(tel.sent))
@@ -82,6 +93,7 @@ func (t *Telemetry) use(traces *sdktrace.TracerProvider, metrics *sdkmetric.Mete
 func (t *Telemetry) Close(stderr io.Writer) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
+	t.write(ctx, stderr) // a meter provider that is shut down tells nothing
 	var (
 		wg                    sync.WaitGroup
 		tracesErr, metricsErr error
@@ -112,6 +124,23 @@ func (t *Telemetry) Close(stderr io.Writer) {
 			fmt.Fprintf(stderr, "warning: telemetry: %v\n", err)
 		}
 	}
+}
+
+// write puts what was recorded into the file, and says how to look at it.
+func (t *Telemetry) write(ctx context.Context, stderr io.Writer) {
+	if t.recorder == nil {
+		return
+	}
+	recorded, err := t.recorder.Capture(ctx)
+	if err == nil {
+		err = otlpfile.WriteFile(t.file, recorded)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "warning: telemetry: %v\n", err)
+		return
+	}
+	fmt.Fprintf(stderr, "recorded %d spans and %d metrics in %s: go run ./cmd/genaitrace view %s\n",
+		len(recorded.Spans), len(recorded.Metrics), t.file, t.file)
 }
 
 // sentSpans counts what its exporter sent and keeps its first error, which is
