@@ -59,6 +59,7 @@ type Inference struct {
 	firstPhase [5]Phase // the usual phases need no allocation of their own
 	openSpace  [4]*Phase
 	oneFinish  [1]string
+	oneBatch   [1]*Batch
 	ranSpace   [8]interval
 	phases     int
 }
@@ -100,6 +101,7 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 		base: now, after: now.Sub(arrived), began: began,
 	}
 	inf.open, inf.intervals, inf.finish = inf.openSpace[:0], inf.ranSpace[:0], inf.oneFinish[:0]
+	inf.batches = inf.oneBatch[:0]
 	inf.underWay = t.metrics.enter(ctx, hostSide, &req)
 	return ctx, inf
 }
