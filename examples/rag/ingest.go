@@ -45,12 +45,12 @@ func ingest(ctx context.Context, tel *telemetry.Telemetry, chunks []chunk, d *de
 // progress is a bar on a terminal, and nothing elsewhere: the line at the end counts.
 type progress struct{ bar *progressbar.ProgressBar }
 
-func newProgress(out io.Writer, total int) progress {
+func newProgress(out io.Writer, total int) *progress {
 	file, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return progress{}
+		return &progress{}
 	}
-	return progress{progressbar.NewOptions(total,
+	return &progress{progressbar.NewOptions(total,
 		progressbar.OptionSetWriter(out),
 		progressbar.OptionSetDescription("indexing"),
 		progressbar.OptionShowCount(),
@@ -61,14 +61,16 @@ func newProgress(out io.Writer, total int) progress {
 
 // A bar that cannot be drawn is no reason to stop.
 
-func (p progress) add(n int) {
+func (p *progress) add(n int) {
 	if p.bar != nil {
 		_ = p.bar.Add(n)
 	}
 }
 
-func (p progress) stop() {
+// stop takes the bar away, once.
+func (p *progress) stop() {
 	if p.bar != nil {
 		_ = p.bar.Clear()
+		p.bar = nil
 	}
 }

@@ -44,19 +44,24 @@ func testChunks() (chunks []chunk) {
 
 // A stack is the whole example on loopback, with the indexes filled.
 type stack struct {
-	tel     *telemetry.Telemetry
-	client  *chatclient.Client
-	dense   *dense
-	lexical *lexical
-	address string
-	unindex func() // closes the lexical index
-	stop    func()
+	tel      *telemetry.Telemetry
+	pipeline *pipeline
+	client   *chatclient.Client
+	dense    *dense
+	lexical  *lexical
+	address  string
+	unindex  func() // closes the lexical index
+	stop     func()
 }
 
 // startStack runs it under a contract. embed nil is the hashing embedder.
 func startStack(t *testing.T, obs *contracttest.Observer, engine toy.Config, embed embedder) *stack {
 	t.Helper()
-	tel := telemetry.On(obs.TracerProvider(), obs.MeterProvider())
+	return startStackOn(t, telemetry.On(obs.TracerProvider(), obs.MeterProvider()), engine, embed)
+}
+
+func startStackOn(t *testing.T, tel *telemetry.Telemetry, engine toy.Config, embed embedder) *stack {
+	t.Helper()
 	if embed == nil {
 		embed = hashing{tel.Tracer}
 	}
@@ -76,12 +81,13 @@ func startStack(t *testing.T, obs *contracttest.Observer, engine toy.Config, emb
 	if err != nil {
 		t.Fatal(err)
 	}
-	address, stop, err := serving.Listen(serving.Traced(grounded(newPipeline(tel, chunks, d, l), gateway), tel))
+	p := newPipeline(tel, chunks, d, l)
+	address, stop, err := serving.Listen(serving.Traced(grounded(p, gateway), tel))
 	if err != nil {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{}
-	s := &stack{tel: tel, dense: d, lexical: l, address: address}
+	s := &stack{tel: tel, pipeline: p, dense: d, lexical: l, address: address}
 	s.unindex = sync.OnceFunc(func() { _ = l.index.Close() })
 	s.client = newClient(address, transport, &config{model: toy.Model})
 	s.stop = sync.OnceFunc(func() {

@@ -13,7 +13,10 @@ import (
 
 	"github.com/openai/openai-go/v3/option"
 
+	"github.com/genaitrace/otelgenai/capture"
+	"github.com/genaitrace/otelgenai/contract"
 	"github.com/genaitrace/otelgenai/contract/contracttest"
+	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden file")
@@ -171,4 +174,37 @@ func leaksNothing(t *testing.T, obs *contracttest.Observer) {
 	if !strings.Contains(out.String(), "times.md#2") || !strings.Contains(out.String(), "gen_ai.retrieval.duration") {
 		t.Error("the telemetry is not what was searched")
 	}
+}
+
+// lost searches without the context of its question, as workers behind a channel do.
+type lost struct{ retriever }
+
+func (l lost) search(_ context.Context, q query, topK int) ([]hit, error) {
+	return l.retriever.search(context.Background(), q, topK)
+}
+
+// The contract finds a search that left the trace of its question.
+func TestTheContractCatchesASearchThatLostItsContext(t *testing.T) {
+	c, err := contract.Load("contract.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := capture.NewRecorder()
+	s := startStackOn(t, telemetry.On(rec.TracerProvider(), rec.MeterProvider()), fast(), nil)
+	s.pipeline.retrievers[0] = lost{s.pipeline.retrievers[0]}
+	if _, err := s.client.Ask(t.Context(), question, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+	recorded, err := rec.Capture(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := c.Check(recorded)
+	for _, f := range report.Findings {
+		if f.Rule == "request.incomplete" && f.Key == "dense" {
+			return
+		}
+	}
+	t.Errorf("no finding misses the search: %+v", report.Findings)
 }
