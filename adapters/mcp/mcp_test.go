@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	otelpropagation "go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -585,6 +586,31 @@ func TestANameThatWasNotAnsweredStaysOut(t *testing.T) {
 	for _, p := range theirs.points(t, "mcp.server.operation.duration") {
 		assert.NotContains(t, fmt.Sprint(p["gen_ai.tool.name"]), "made_up")
 	}
+}
+
+// A broken propagator panics whatever it is asked.
+type brokenPropagator struct {
+	otelpropagation.TextMapPropagator
+}
+
+func (brokenPropagator) Inject(context.Context, otelpropagation.TextMapCarrier) { panic("broken") }
+
+func (brokenPropagator) Extract(context.Context, otelpropagation.TextMapCarrier) context.Context {
+	panic("broken")
+}
+
+func TestAPropagatorThatPanicsDoesNotBreakTheMessage(t *testing.T) {
+	r := record()
+	here, there := mcp.NewInMemoryTransports()
+	broken := genaimcp.WithPropagator(brokenPropagator{})
+	server, err := newServer(r, broken).Connect(t.Context(), there, nil)
+	require.NoError(t, err)
+	defer server.Wait()
+	session := connect(t, r, here, stateful, broken)
+	require.NoError(t, callTool("get_weather")(t.Context(), session))
+	require.NoError(t, session.Close())
+	find(t, r.ended(), "tools/call get_weather", "client")
+	find(t, r.ended(), "tools/call get_weather", "server")
 }
 
 func TestSessionsAreTimedWhereAnOptionAsksForIt(t *testing.T) {

@@ -3,12 +3,14 @@ package genaimcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -202,8 +204,7 @@ func (i *instrumentation) inject(ctx context.Context, req mcp.Request) {
 	if isNil(params) {
 		return
 	}
-	carrier := propagation.Meta{}
-	i.propagator.Inject(ctx, carrier)
+	carrier := i.carrier(ctx)
 	if len(carrier) == 0 {
 		return
 	}
@@ -233,6 +234,34 @@ func (i *instrumentation) inject(ctx context.Context, req mcp.Request) {
 	field.Set(copied)
 }
 
+// carrier holds the context. A propagator that panics has written nothing.
+func (i *instrumentation) carrier(ctx context.Context) (carrier propagation.Meta) {
+	defer func() {
+		if v := recover(); v != nil {
+			carrier = nil
+			reportPropagator(v)
+		}
+	}()
+	carrier = propagation.Meta{}
+	i.propagator.Inject(ctx, carrier)
+	return carrier
+}
+
+// arrived is ctx with what carrier holds. A propagator that panics has found nothing.
+func (i *instrumentation) arrived(ctx context.Context, carrier propagation.Meta) (remote context.Context) {
+	defer func() {
+		if v := recover(); v != nil {
+			remote = ctx
+			reportPropagator(v)
+		}
+	}()
+	return i.propagator.Extract(ctx, carrier)
+}
+
+func reportPropagator(v any) {
+	otel.Handle(fmt.Errorf("genaimcp: propagator panicked, message goes on without trace context: %v", v))
+}
+
 // extract reads the context of what comes in, and says what the span links to.
 func (i *instrumentation) extract(ctx context.Context, req mcp.Request) (context.Context, []trace.Link) {
 	around := trace.SpanContextFromContext(ctx)
@@ -240,7 +269,7 @@ func (i *instrumentation) extract(ctx context.Context, req mcp.Request) (context
 	if isNil(params) {
 		return ctx, nil
 	}
-	ctx = i.propagator.Extract(ctx, propagation.Meta(params.GetMeta()))
+	ctx = i.arrived(ctx, propagation.Meta(params.GetMeta()))
 	links := append([]trace.Link(nil), propagation.Links(ctx)...)
 	if around.IsValid() && !around.Equal(trace.SpanContextFromContext(ctx)) {
 		links = append(links, trace.Link{SpanContext: around})
