@@ -12,6 +12,7 @@
 //	tp := sdktrace.NewTracerProvider(tail.ProviderOptions()...)
 //	defer tp.Shutdown(ctx)
 //	defer tail.Shutdown(ctx) // before the provider, see Tail.Shutdown
+//	otel.SetTracerProvider(tp)
 //
 // A [Tail] is the sampler and the span processor of a provider of the
 // OpenTelemetry SDK. It lets every span be recorded, holds the ended spans of each

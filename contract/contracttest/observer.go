@@ -124,7 +124,8 @@ func (o *Observer) MeterProvider() *sdkmetric.MeterProvider { return o.recorder.
 // LoggerProvider returns the provider of loggers for the code under test.
 func (o *Observer) LoggerProvider() *sdklog.LoggerProvider { return o.recorder.LoggerProvider() }
 
-// Recorder returns what records, for code that makes its own providers.
+// Recorder returns what records, for code that makes its own providers: its
+// SpanProcessor beside that of a sampling.Tail sees every span, kept or not.
 func (o *Observer) Recorder() *capture.Recorder { return o.recorder }
 
 // Capture returns what was recorded so far.
