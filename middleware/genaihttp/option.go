@@ -165,7 +165,8 @@ func WithEndpoint(e wire.Endpoint) Option {
 
 // WithDecoder lets answers be read whose content encoding the caller asked for
 // itself, such as "br", from a decoded copy. Default: gzip and deflate. See
-// [wire.Decoder] for what a decoder must keep to.
+// [wire.Decoder] for what a decoder must keep to: above all to read only when it is
+// read from, as zstd of klauspost/compress does with WithDecoderConcurrency(1).
 func WithDecoder(encoding string, decoder wire.Decoder) Option {
 	return optionFunc(func(c config) config {
 		decoders := maps.Clone(c.decoders)

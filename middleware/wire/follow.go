@@ -41,7 +41,7 @@ func (f *Follower) chunk(kind genaitrace.ChunkKind) {
 	if f.ended || f.call == nil {
 		return
 	}
-	if len(f.read)+len(f.written) == maxWaiting {
+	if len(f.read)+len(f.written) >= maxWaiting {
 		f.sent()
 	}
 	f.read = append(f.read, kind)
