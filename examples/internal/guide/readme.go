@@ -11,6 +11,7 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
+	"go.opentelemetry.io/otel"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
 
@@ -151,6 +152,7 @@ func keepWhatMatters(ctx context.Context, exporter sdktrace.SpanExporter, serve 
 	}
 	tp := sdktrace.NewTracerProvider(tail.ProviderOptions()...)
 	defer tp.Shutdown(ctx)
-	defer tail.Shutdown(ctx)
+	defer tail.Shutdown(ctx)   // before the provider
+	otel.SetTracerProvider(tp) // or give tp to the middleware, by its WithTracerProvider
 	return serve(tp)
 }
