@@ -136,7 +136,7 @@ func (m *metrics) gatewayEnabled(ctx context.Context) bool {
 	return m.ttft.Enabled(ctx) || m.active.Enabled(ctx)
 }
 
-const faultKinds = 8
+const faultKinds = 9
 
 // faultIndex numbers the kinds of faults.
 func faultIndex(kind semconv.GenAIFaultAttr) int {
@@ -155,6 +155,8 @@ func faultIndex(kind semconv.GenAIFaultAttr) int {
 		return 6
 	case semconv.GenAIFaultContent:
 		return 7
+	case semconv.GenAIFaultLate:
+		return 8
 	case semconv.GenAIFaultInstrument:
 	}
 	return 0

@@ -1346,6 +1346,8 @@ const (
 	GenAIFaultPanic GenAIFaultAttr = "panic"
 	// GenAIFaultParent: a span ended before work that runs below it.
 	GenAIFaultParent GenAIFaultAttr = "parent"
+	// GenAIFaultLate: an RPC ended after its idle time-out had ended its span.
+	GenAIFaultLate GenAIFaultAttr = "late"
 	// GenAIFaultContent: content could not be made safe or short, or had no
 	// JSON, and was dropped.
 	GenAIFaultContent GenAIFaultAttr = "content"

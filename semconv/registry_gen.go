@@ -263,6 +263,7 @@ var attributes = [...]Attribute{
 		{Value: "parse", Brief: "part of a stream, or a value given as text, could not be read or was too long"},
 		{Value: "panic", Brief: "a callback given by the user panicked"},
 		{Value: "parent", Brief: "a span ended before work that runs below it"},
+		{Value: "late", Brief: "an RPC ended after its idle time-out had ended its span"},
 		{Value: "content", Brief: "content could not be made safe or short, or had no JSON, and was dropped"},
 	}},
 	{Key: "genai.first_visible_ms", Type: "double", Unit: "ms", Brief: "arrival → first answer text; reasoning and tool calls do not count", Origin: "house"},

@@ -63,6 +63,8 @@ const (
 	unwound = codes.Code(len(codeNames)) + iota
 	// hidden: gRPC does not tell which; see [clientRPC.code].
 	hidden
+	// silent: the RPC goes on, but its idle time-out ended its span.
+	silent
 
 	endings = iota + len(codeNames)
 )
@@ -79,6 +81,7 @@ var endAttributes, failureAttributes = func() (end, failure [endings][]attribute
 	}
 	failure[unwound] = []attribute.KeyValue{otelsemconv.ErrorTypeKey.String("panic")}
 	failure[hidden] = []attribute.KeyValue{otelsemconv.ErrorTypeOther}
+	failure[silent] = []attribute.KeyValue{otelsemconv.ErrorTypeKey.String("timeout")}
 	return end, failure
 }()
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/propagation"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // NewClientHandler returns what [google.golang.org/grpc.WithStatsHandler]
@@ -27,8 +28,7 @@ import (
 //
 // An RPC of a [ModelCall] is a model call too, and is one without StartCall: its
 // CLIENT span is that of the call ("chat {model}"), with its metrics, and each
-// message of a streamed answer is a chunk of it, a given call's as well. It ends
-// with the RPC, or after 15 to 30 minutes in which no message passed.
+// message of a streamed answer is a chunk of it, a given call's as well.
 //
 // Any other RPC gets a CLIENT span, named by the full method and without
 // gen_ai attributes. Its status is Error for every code but OK; an RPC that
@@ -38,8 +38,11 @@ import (
 // after the other: the last one decides what stands on its span.
 //
 // gRPC reports the end of a stream once the stream was read to its end or its
-// context was cancelled, or when the connection is closed. The span of a stream
-// that is dropped without either never ends: cancel its context.
+// context was cancelled, or when the connection is closed. The span of one that is
+// dropped without any of these ends after 15 to 30 minutes in which no message passed
+// ([WithIdleTimeout]), with genai.stream.terminal=timeout. A model call has then failed;
+// of another RPC that stands idle, as one may that waits for news, nothing is known: it
+// has no status code and is no error.
 //
 // Metrics: rpc.client.call.duration, for each attempt, and for model calls those of
 // [genaitrace.Tracer.StartCall].
@@ -53,6 +56,8 @@ func NewClientHandler(opts ...Option) stats.Handler {
 		methods:    methods{calls: c.modelCalls},
 		calls:      c.calls(),
 		member:     c.member,
+		watch:      &idleWatch{timeout: c.idleTimeout},
+		late:       newLateEnds(c.meter()),
 	}
 }
 
@@ -64,11 +69,14 @@ type clientHandler struct {
 	methods    methods
 	calls      *genaitrace.Tracer
 	member     func(context.Context) propagation.Member
+	watch      *idleWatch
+	late       *lateEnds
 }
 
 // A clientRPC is one attempt of an RPC between TagRPC and its end.
 type clientRPC struct {
 	handler *clientHandler
+	ctx     context.Context //nolint:containedctx // the metric of the end wants the span's context
 	method  *method
 	call    *genaitrace.Call // that the RPC is; nil: the span is that of an RPC
 	own     bool             // nobody else ends the call
@@ -78,7 +86,10 @@ type clientRPC struct {
 	server  server
 	streams bool // the client may send any number of messages
 
-	requested, answered, ended atomic.Bool
+	// addressed says that server is known.
+	requested, addressed, answered atomic.Bool
+
+	life life
 }
 
 func (*clientHandler) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
@@ -117,7 +128,8 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 	if r.call == nil && r.model == nil && !r.span.IsRecording() && !h.durations.enabled(ctx) {
 		return ctx
 	}
-	return context.WithValue(ctx, h, r)
+	r.ctx = context.WithValue(ctx, h, r)
+	return r.ctx
 }
 
 // modelRPC returns what reads the messages of an RPC that calls a model.
@@ -128,12 +140,12 @@ func (h *clientHandler) modelRPC(ctx context.Context, r *clientRPC) modelRPC {
 		return &requests{method: model, rpc: r.span, given: r.call, start: func(f *request, at time.Time) *genaitrace.Call {
 			_, call := h.calls.StartCall(ctx, genaitrace.Request{
 				Operation: model.Operation, Provider: f.Provider, Model: f.Model, Stream: true, Arrived: at,
-				ServerAddress: r.server.address, ServerPort: r.server.port,
+				ServerAddress: r.to().address, ServerPort: r.to().port,
 			})
 			return call
 		}}
 	case r.call != nil:
-		return &single{method: model, call: r.call, own: r.own}
+		return &single{method: model, call: r.call}
 	default:
 		return nil
 	}
@@ -142,8 +154,8 @@ func (h *clientHandler) modelRPC(ctx context.Context, r *clientRPC) modelRPC {
 func (h *clientHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	switch e := event.(type) {
 	case *stats.InPayload: // once a token
-		if r := h.rpc(ctx); r != nil && r.model != nil {
-			r.model.answered(e.Payload, e.RecvTime)
+		if r := h.rpc(ctx); r != nil {
+			r.answer(e)
 		}
 	case *stats.Begin:
 		if r := h.rpc(ctx); r != nil {
@@ -177,11 +189,22 @@ func (h *clientHandler) rpc(ctx context.Context) *clientRPC {
 func (r *clientRPC) begin(e *stats.Begin) {
 	r.streams = e.IsClientStream
 	if r.model != nil {
-		r.model.begin(e.IsClientStream, e.IsServerStream)
+		r.model.begin(e.IsServerStream)
+	}
+	if e.IsClientStream || e.IsServerStream { // else somebody waits for the answer
+		r.handler.watch.add(&r.life, r)
+	}
+}
+
+func (r *clientRPC) answer(e *stats.InPayload) {
+	r.life.move()
+	if r.model != nil {
+		r.model.answered(e.Payload, e.RecvTime)
 	}
 }
 
 func (r *clientRPC) request(e *stats.OutPayload) {
+	r.life.move()
 	r.requested.Store(true)
 	if r.model != nil {
 		r.model.sent(e.Payload, e.SentTime)
@@ -192,6 +215,7 @@ func (r *clientRPC) request(e *stats.OutPayload) {
 // its starter, who may know better than the name that the connection bears.
 func (r *clientRPC) sent(e *stats.OutHeader) {
 	r.server = serverOf(e.Authority)
+	r.addressed.Store(true)
 	if !r.span.IsRecording() {
 		return
 	}
@@ -205,26 +229,58 @@ func (r *clientRPC) sent(e *stats.OutHeader) {
 	r.span.SetAttributes(attrs...)
 }
 
+// to is where the RPC went, as far as that is known.
+func (r *clientRPC) to() server {
+	if r.addressed.Load() {
+		return r.server
+	}
+	return server{}
+}
+
 func (r *clientRPC) end(ctx context.Context, e *stats.End) {
-	if !r.ended.CompareAndSwap(false, true) {
+	r.handler.watch.remove(&r.life)
+	first, late := r.life.end()
+	if late {
+		r.handler.late.count(ctx)
+	}
+	if !first && !late {
 		return
 	}
 	code := r.code(e.Error)
 	// A CANCELLED that a server sends to a client that waits is a failure.
 	cancelled := code == codes.Canceled && errors.Is(ctx.Err(), context.Canceled)
-	failed := code != codes.OK && !cancelled
-	how := ending{code: code, cancelled: cancelled, failed: failed, at: e.EndTime}
+	how := ending{code: code, cancelled: cancelled, failed: code != codes.OK && !cancelled, at: e.EndTime}
+	if q := keyed(r.model); q != nil {
+		q.end(how)
+	}
+	if first {
+		r.settle(ctx, how)
+	}
+}
+
+// look ends what stands idle: requests of the stream, then the span of the RPC. A given
+// call is ended by whoever started it.
+func (r *clientRPC) look(quiet int) (again bool) {
+	q := keyed(r.model)
+	if q != nil {
+		q.lookIdle(r.handler.watch.timeout)
+	}
+	given := r.call != nil && !r.own
+	if quiet > 0 && !given && r.life.expire() {
+		r.settle(r.ctx, ending{code: silent, failed: r.call != nil, at: time.Now()})
+	}
+	return q != nil || r.life.runs()
+}
+
+// settle ends the span and records how long the RPC took.
+func (r *clientRPC) settle(ctx context.Context, how ending) {
 	if r.call != nil {
 		r.feed(how)
-	}
-	if r.model != nil {
-		r.model.end(how)
-	}
-	if r.call == nil {
+	} else {
 		r.finish(how)
 	}
-	r.handler.durations.record(ctx, e.EndTime.Sub(r.start),
-		series{method: r.method.label, server: r.server, code: code, failed: failed})
+	r.handler.durations.record(ctx, how.at.Sub(r.start),
+		series{method: r.method.label, server: r.to(), code: how.code, failed: how.failed})
 }
 
 // code is the code of an RPC that ended with err. Where the server ends a
@@ -239,10 +295,11 @@ func (r *clientRPC) code(err error) codes.Code {
 }
 
 // feed notes on the call how its RPC ended, for when its starter ends it, and
-// gives the call back where gRPC may make another attempt.
+// gives the call back where gRPC may make another attempt. A call of our own ends.
 func (r *clientRPC) feed(how ending) {
 	r.call.SetAttributes(endAttributes[how.code]...)
 	if r.own {
+		how.finish(r.call)
 		return
 	}
 	how.tell(r.call)
@@ -258,6 +315,9 @@ func (r *clientRPC) finish(how ending) {
 		r.span.SetStatus(otelcodes.Error, "")
 	} else {
 		r.span.SetAttributes(endAttributes[how.code]...)
+	}
+	if how.code == silent {
+		r.span.SetAttributes(semconv.GenAIStreamTerminal(semconv.GenAIStreamTerminalTimeout))
 	}
 	r.span.End(trace.WithTimestamp(how.at))
 }

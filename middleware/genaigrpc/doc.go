@@ -14,8 +14,9 @@
 // when the request arrived, from which an engine's TTFT counts.
 // [NewClientHandler] passes the trace on, feeds the model call that an RPC
 // belongs to, and gives other RPCs a CLIENT span. Every span ends exactly once,
-// however the RPC dies; the one exception, an RPC that is no model call and whose
-// stream is neither read to its end nor cancelled, is gRPC's own.
+// however the RPC dies: also where gRPC never reports an end, because a stream is
+// neither read to its end nor cancelled, or because a handler does not return
+// ([WithIdleTimeout]).
 //
 // # Model calls
 //

@@ -2,6 +2,7 @@ package genaigrpc
 
 import (
 	"context"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	otellog "go.opentelemetry.io/otel/log"
@@ -29,10 +30,11 @@ type config struct {
 	tail           TailSampler
 	vocabulary     []semconv.Vocabulary // none, or the one
 	modelCalls     map[string]*ModelCall
+	idleTimeout    time.Duration // 0: none
 }
 
 func newConfig(opts []Option) config {
-	c := config{modelCalls: defaultModelCalls}
+	c := config{modelCalls: defaultModelCalls, idleTimeout: defaultIdleTimeout}
 	for _, o := range opts {
 		if o != nil {
 			c = o.apply(c)
@@ -141,6 +143,24 @@ func WithPropagators(p otelprop.TextMapPropagator) Option {
 func WithVocabulary(v semconv.Vocabulary) Option {
 	return optionFunc(func(c config) config {
 		c.vocabulary = []semconv.Vocabulary{v}
+		return c
+	})
+}
+
+// WithIdleTimeout sets how often a handler looks for RPCs that no message passes any
+// more, in either direction, and ends their spans; each ends one to two times as long
+// after its last message. Default: 15 minutes. Less than a second means a second; 0 and
+// less mean never, and spans of streams that are never ended stay in memory.
+//
+// Nothing happens to the RPC. Where it ends after all, that is counted as the fault
+// "late" in genai.telemetry.faults and recorded nowhere. See [NewClientHandler] and
+// [NewServerHandler] for what the span says then.
+func WithIdleTimeout(d time.Duration) Option {
+	return optionFunc(func(c config) config {
+		c.idleTimeout = 0
+		if d > 0 {
+			c.idleTimeout = max(d, minIdleTimeout)
+		}
 		return c
 	})
 }

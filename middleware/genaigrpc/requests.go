@@ -41,7 +41,12 @@ type requests struct {
 	closed  bool
 	early   []early
 	recent  []string
-	timer   *time.Timer
+}
+
+// keyed returns what tells the requests of an RPC apart, nil where it is one request.
+func keyed(m modelRPC) *requests {
+	q, _ := m.(*requests)
+	return q
 }
 
 // An openRequest is one that may still be answered.
@@ -90,9 +95,6 @@ func (q *requests) sent(message any, at time.Time) {
 	q.open[id] = append(q.open[id], o)
 	q.n++
 	q.recent = slices.DeleteFunc(q.recent, func(ended string) bool { return ended == id })
-	if q.timer == nil {
-		q.timer = time.AfterFunc(idleTimeout, q.lookIdle)
-	}
 	q.replay(o)
 }
 
@@ -198,7 +200,7 @@ func atMost[T any](n int, list []T) []T {
 	return list
 }
 
-func (*requests) begin(clientStreams, serverStreams bool) {}
+func (*requests) begin(bool) {}
 
 func (q *requests) end(how ending) {
 	q.mu.Lock()
@@ -207,9 +209,6 @@ func (q *requests) end(how ending) {
 		return
 	}
 	q.closed, q.early = true, nil
-	if q.timer != nil {
-		q.timer.Stop()
-	}
 	for _, queue := range q.open {
 		for _, o := range queue {
 			q.endOpen(o, how)
@@ -233,15 +232,12 @@ func (q *requests) endOpen(o *openRequest, how ending) {
 	}
 }
 
-// lookIdle runs every idleTimeout, and ends requests that nothing happened to
-// since it did before.
-func (q *requests) lookIdle() {
+// lookIdle runs once a time-out, and ends requests that nothing happened to since it
+// did before.
+func (q *requests) lookIdle(timeout time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
-		return
-	}
-	before := time.Now().Add(-idleTimeout)
+	before := time.Now().Add(-timeout)
 	for _, queue := range q.open {
 		for _, o := range slices.Clone(queue) {
 			if o.last.After(before) {
@@ -255,5 +251,4 @@ func (q *requests) lookIdle() {
 			q.complete(o, at)
 		}
 	}
-	q.timer.Reset(idleTimeout)
 }

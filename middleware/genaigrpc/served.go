@@ -27,7 +27,7 @@ type served struct {
 	asked, told atomic.Bool
 }
 
-func (*served) begin(clientStreams, serverStreams bool) {}
+func (*served) begin(bool) {}
 
 func (s *served) sent(message any, _ time.Time) {
 	if s.asked.CompareAndSwap(false, true) {
@@ -45,8 +45,6 @@ func (s *served) answered(message any, _ time.Time) {
 		s.span.SetAttributes(semconv.AIModelVersion(r.version))
 	}
 }
-
-func (*served) end(ending) {}
 
 // servedAttributes are the facts of a request on the span of a server.
 func servedAttributes(r *request) []attribute.KeyValue {

@@ -32,6 +32,11 @@ import (
 // client_cancelled. gRPC cannot tell that from a lost connection, nor from
 // [google.golang.org/grpc.Server.Stop].
 //
+// The span of a handler that does not return ends after 15 to 30 minutes in which no
+// message passed in either direction ([WithIdleTimeout]), or after 60 to 75 where it
+// has sent none. It is no error then and has no status code: the handler may be at
+// work. genai.stream.terminal says timeout, or how the client left where it has.
+//
 // A method that the server does not have names the span "grpc", so that
 // strangers cannot choose names.
 //
@@ -54,6 +59,8 @@ func NewServerHandler(opts ...Option) stats.Handler {
 		calls:  c.calls(),
 		words:  c.words(),
 		tenant: c.tenant,
+		watch:  &idleWatch{timeout: c.idleTimeout},
+		late:   newLateEnds(c.meter()),
 	}
 }
 
@@ -66,12 +73,15 @@ type serverHandler struct {
 	calls      *genaitrace.Tracer
 	words      semconv.Vocabulary
 	tenant     func(ctx context.Context, method string) string
+	watch      *idleWatch
+	late       *lateEnds
 }
 
 // A serverRPC is one RPC between TagRPC and its last event. gRPC reports the
 // events that matter here from the one goroutine that serves the RPC.
 type serverRPC struct {
 	handler  *serverHandler
+	ctx      context.Context //nolint:containedctx // what an RPC that stands idle knows of its client
 	full     string
 	method   *method
 	model    modelRPC // reads the messages; nil where nobody does
@@ -82,7 +92,9 @@ type serverRPC struct {
 	// Of a method that has not been served before:
 	refusal *time.Timer
 
-	begun, ended atomic.Bool
+	begun   atomic.Bool
+	replied atomic.Bool // an answer began
+	life    life
 }
 
 // peerKey is where TagConn leaves the attributes of the peer, which are the
@@ -112,10 +124,11 @@ func (h *serverHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 	if m.model != nil {
 		r.model = h.modelRPC(ctx, r)
 	}
+	r.ctx = context.WithValue(ctx, h, r)
 	if !served {
 		r.refusal = time.AfterFunc(refusalGrace, func() { r.refuse(r.start) })
 	}
-	return context.WithValue(ctx, h, r)
+	return r.ctx
 }
 
 func (h *serverHandler) startSpan(ctx context.Context, m *method, at time.Time) (context.Context, trace.Span) {
@@ -154,12 +167,12 @@ func (h *serverHandler) startSpan(ctx context.Context, m *method, at time.Time) 
 func (h *serverHandler) HandleRPC(ctx context.Context, event stats.RPCStats) {
 	switch e := event.(type) {
 	case *stats.InPayload:
-		if r := h.rpc(ctx); r != nil && r.model != nil {
-			r.model.sent(e.Payload, e.RecvTime)
+		if r := h.rpc(ctx); r != nil {
+			r.request(e)
 		}
 	case *stats.OutPayload: // once a token
-		if r := h.rpc(ctx); r != nil && r.model != nil {
-			r.model.answered(e.Payload, e.SentTime)
+		if r := h.rpc(ctx); r != nil {
+			r.reply(e)
 		}
 	case *stats.Begin:
 		if r := h.rpc(ctx); r != nil {
@@ -188,6 +201,24 @@ func (r *serverRPC) begin() {
 		r.refusal.Stop()
 		r.handler.methods.remember(r.full, r.method)
 	}
+	r.handler.watch.add(&r.life, r)
+}
+
+func (r *serverRPC) request(e *stats.InPayload) {
+	r.life.move()
+	if r.model != nil {
+		r.model.sent(e.Payload, e.RecvTime)
+	}
+}
+
+func (r *serverRPC) reply(e *stats.OutPayload) {
+	r.life.move()
+	if !r.replied.Load() {
+		r.replied.Store(true)
+	}
+	if r.model != nil {
+		r.model.answered(e.Payload, e.SentTime)
+	}
 }
 
 // answer notes that the status of the RPC went out.
@@ -210,7 +241,10 @@ const refusalGrace = 10 * time.Second
 // Begin nor End for it, only the trailer of its refusal, and not even that
 // where the client has left already.
 func (r *serverRPC) refuse(at time.Time) {
-	if r.begun.Load() || !r.ended.CompareAndSwap(false, true) {
+	if r.begun.Load() {
+		return
+	}
+	if first, _ := r.life.end(); !first {
 		return
 	}
 	r.span.SetName(otherName)
@@ -224,52 +258,88 @@ func (r *serverRPC) refuse(at time.Time) {
 
 // end ends an RPC that had a handler.
 func (r *serverRPC) end(ctx context.Context, e *stats.End) {
-	if !r.ended.CompareAndSwap(false, true) {
+	r.handler.watch.remove(&r.life)
+	first, late := r.life.end()
+	if late {
+		r.handler.late.count(ctx)
+	}
+	if !first && !late {
 		return
 	}
-	code, terminal := codeOf(e.Error), semconv.GenAIStreamTerminalAttr("")
+	code := codeOf(e.Error)
 	if !r.answered {
-		code = unanswered(ctx, e)
-		if code == codes.Canceled {
-			terminal = semconv.GenAIStreamTerminalClientCancelled
-		}
+		code = unanswered(ctx, e.Error)
 	}
-	if code == codes.DeadlineExceeded {
-		terminal = semconv.GenAIStreamTerminalTimeout
+	how := ending{
+		code: code, failed: code == unwound || isServerError(code), at: e.EndTime,
+		cancelled: code == codes.Canceled && !r.answered,
 	}
-	failed := code == unwound || isServerError(code)
-	if r.model != nil {
-		r.model.end(ending{
-			code: code, failed: failed, at: e.EndTime,
-			cancelled: terminal == semconv.GenAIStreamTerminalClientCancelled,
-		})
+	if q := keyed(r.model); q != nil {
+		q.end(how)
 	}
-	if terminal != "" {
-		r.span.SetAttributes(semconv.GenAIStreamTerminal(terminal))
+	if first {
+		r.settle(ctx, how)
 	}
-	if failed {
-		r.span.SetAttributes(failureAttributes[code]...)
+}
+
+// look ends what stands idle: requests of the stream, then the span of an RPC that has
+// begun to answer, whose client is gone, or that has been silent for longer.
+func (r *serverRPC) look(quiet int) (again bool) {
+	q := keyed(r.model)
+	if q != nil {
+		q.lookIdle(r.handler.watch.timeout)
+	}
+	gone := r.ctx.Err() != nil
+	if quiet >= unansweredLooks || quiet > 0 && (gone || r.replied.Load()) {
+		r.expire(gone)
+	}
+	return q != nil || r.life.runs()
+}
+
+// expire ends the span of an RPC that goes on, as far as this side knows.
+func (r *serverRPC) expire(gone bool) {
+	if !r.life.expire() {
+		return
+	}
+	how := ending{code: silent, at: time.Now()}
+	if gone {
+		how.code = unanswered(r.ctx, nil)
+		how.failed, how.cancelled = isServerError(how.code), how.code == codes.Canceled
+	}
+	r.settle(r.ctx, how)
+}
+
+// settle ends the span and records how long the RPC took.
+func (r *serverRPC) settle(ctx context.Context, how ending) {
+	switch {
+	case how.cancelled:
+		r.span.SetAttributes(semconv.GenAIStreamTerminal(semconv.GenAIStreamTerminalClientCancelled))
+	case how.code == silent, how.code == codes.DeadlineExceeded:
+		r.span.SetAttributes(semconv.GenAIStreamTerminal(semconv.GenAIStreamTerminalTimeout))
+	}
+	if how.failed {
+		r.span.SetAttributes(failureAttributes[how.code]...)
 		r.span.SetStatus(otelcodes.Error, "")
 	} else {
-		r.span.SetAttributes(endAttributes[code]...)
+		r.span.SetAttributes(endAttributes[how.code]...)
 	}
-	r.span.End(trace.WithTimestamp(e.EndTime))
-	r.handler.durations.record(ctx, e.EndTime.Sub(r.start),
-		series{method: r.method.label, code: code, failed: failed})
+	r.span.End(trace.WithTimestamp(how.at))
+	r.handler.durations.record(ctx, how.at.Sub(r.start),
+		series{method: r.method.label, code: how.code, failed: how.failed})
 }
 
 // unanswered is the code of what ended an RPC whose status never went out,
 // whatever the handler returned. The context of a stream is done once its
 // status went out, so that it tells of the client only where none did.
-func unanswered(ctx context.Context, e *stats.End) codes.Code {
+func unanswered(ctx context.Context, handlers error) codes.Code {
 	switch err := ctx.Err(); {
 	case errors.Is(err, context.DeadlineExceeded), err != nil && deadline.Reached(ctx):
 		return codes.DeadlineExceeded
 	case err != nil:
 		return codes.Canceled
-	case e.Error == nil:
+	case handlers == nil:
 		return unwound
 	default:
-		return codeOf(e.Error)
+		return codeOf(handlers)
 	}
 }
