@@ -265,3 +265,33 @@ func TestNoTracer(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "It is 42.", got)
 }
+
+// Runs of one chain at the same time in one context, as chains.Apply makes them, keep
+// their model calls.
+func TestRunsAtTheSameTime(t *testing.T) {
+	r := record()
+	model := genailangchain.WrapModel(fake(func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) { return answer("x"), nil }), r.Tracer, request)
+	chain := genailangchain.WrapChain(chains.NewLLMChain(model, prompts.NewPromptTemplate("{{.q}}", []string{"q"})), r.Tracer, "each")
+	inputs := make([]map[string]any, 20)
+	for i := range inputs {
+		inputs[i] = map[string]any{"q": "q"}
+	}
+	_, err := chains.Apply(t.Context(), chain, inputs, 5)
+	require.NoError(t, err)
+	assert.Equal(t, strings.Repeat("invoke_workflow each (internal)\n  chat gpt-4.1 (client)\n", 20), r.tree())
+}
+
+// A callback handler of a chain is called as it was.
+func TestTheHandlerOfAChainIsCalled(t *testing.T) {
+	r, inside := record(), record()
+	model := fake(func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) { return answer("x"), nil })
+	prompt := prompts.NewPromptTemplate("q", nil)
+	handler := genailangchain.NewHandler(inside.Tracer, genailangchain.Component{Name: "own"})
+	for _, options := range [][]chains.ChainCallOption{nil, {chains.WithCallback(handler)}} {
+		_, err := chains.Predict(t.Context(), genailangchain.WrapChain(chains.NewLLMChain(model, prompt, options...), r.Tracer, "c"), nil)
+		require.NoError(t, err)
+	}
+	assert.Len(t, r.spans.Ended(), 2)
+	assert.Equal(t, "invoke_workflow own", inside.one(t).Name())
+	assert.Nil(t, genailangchain.WrapChain(chains.NewRetrievalQA(nil, nil), r.Tracer, "no handler").GetCallbackHandler())
+}

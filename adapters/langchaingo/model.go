@@ -61,7 +61,10 @@ func (m *wrappedModel) Call(ctx context.Context, prompt string, options ...llms.
 	messages := []llms.MessageContent{llms.TextParts(llms.ChatMessageTypeHuman, prompt)}
 	return record(ctx, m, messages, options, func(ctx context.Context, options []llms.CallOption) (string, *llms.ContentResponse, error) {
 		text, err := m.inner.Call(ctx, prompt, options...) //nolint:staticcheck // who calls it gets it
-		return text, &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: text}}}, err
+		if err != nil {
+			return text, nil, err
+		}
+		return text, &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: text}}}, nil
 	})
 }
 
@@ -87,8 +90,8 @@ func record[T any](
 	if err != nil {
 		noteFailure(ctx, call, err)
 	}
-	cause = stream.end(ctx, answer, err)
-	noteAnswer(call, s, answer, stream.fed)
+	fed, cause := stream.end(ctx, answer, err)
+	noteAnswer(call, s, answer, fed)
 	return result, err
 }
 

@@ -15,6 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/tmc/langchaingo/llms"
 	"go.opentelemetry.io/otel/attribute"
+	lognoop "go.opentelemetry.io/otel/log/noop"
+	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	genailangchain "github.com/genaitrace/otelgenai/adapters/langchaingo"
 	"github.com/genaitrace/otelgenai/genaitrace"
@@ -394,3 +397,41 @@ func TestManyCallsAtOnce(t *testing.T) {
 		assert.Equal(t, int64(7), attributeOf(s, "gen_ai.usage.output_tokens"))
 	}
 }
+
+// A chunk costs a reading of the clock and no memory.
+func TestAChunkAllocatesNothing(t *testing.T) {
+	for name, tracer := range map[string]*genaitrace.Tracer{"recorded": record().Tracer, "nothing records": nil} {
+		model := genailangchain.WrapModel(fake(func(ctx context.Context, o llms.CallOptions) (*llms.ContentResponse, error) {
+			chunk := []byte("Hello")
+			assert.Zero(t, testing.AllocsPerRun(1000, func() { _ = o.StreamingFunc(ctx, chunk) }), name)
+			return answer("Hello"), nil
+		}), tracer, request)
+		_, err := model.GenerateContent(t.Context(), human("Hi"), llms.WithStreamingFunc(func(context.Context, []byte) error { return nil }),
+			llms.WithTools([]llms.Tool{{}}))
+		require.NoError(t, err)
+	}
+}
+
+// Where nothing records, the model gets what it was given, and no more.
+func TestNothingRecords(t *testing.T) {
+	for _, tracer := range []*genaitrace.Tracer{nil, genaitrace.New(
+		genaitrace.WithTracerProvider(tracenoop.NewTracerProvider()), genaitrace.WithMeterProvider(metricnoop.NewMeterProvider()),
+		genaitrace.WithLoggerProvider(lognoop.NewLoggerProvider()))} {
+		model := genailangchain.WrapModel(counts{t, 1}, tracer, request)
+		_, err := model.GenerateContent(t.Context(), human("Hi"), streaming(ignore))
+		require.NoError(t, err)
+	}
+}
+
+// counts is a model that wants a number of options.
+type counts struct {
+	t    *testing.T
+	want int
+}
+
+func (c counts) GenerateContent(_ context.Context, _ []llms.MessageContent, options ...llms.CallOption) (*llms.ContentResponse, error) {
+	assert.Len(c.t, options, c.want)
+	return answer(""), nil
+}
+
+func (c counts) Call(context.Context, string, ...llms.CallOption) (string, error) { return "", nil }

@@ -118,14 +118,15 @@ func (s *stream) noteStop(err error) error {
 	return err
 }
 
-// end says how the stream ended, and returns the cause of that where err is none.
-func (s *stream) end(ctx context.Context, answer *llms.ContentResponse, err error) error {
+// end says how the stream ended. It returns whether a transport fed it, and what ended
+// it, also where err is nil.
+func (s *stream) end(ctx context.Context, answer *llms.ContentResponse, err error) (fed bool, cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settle(genaitrace.NoOutput)
 	switch {
 	case ctx.Err() != nil && s.begun && err == nil && !complete(answer):
-		return ctx.Err() // OpenAI's client returns what it has by then
+		return s.fed, ctx.Err() // OpenAI's client returns what it has by then
 	case ctx.Err() != nil:
 	case s.stopped && (err != nil || !complete(answer)):
 		s.call.SetTerminal(semconv.GenAIStreamTerminalClientCancelled)
@@ -135,9 +136,9 @@ func (s *stream) end(ctx context.Context, answer *llms.ContentResponse, err erro
 		s.call.Watch() // an earlier attempt that failed does not count: this one was no transport's
 	}
 	if err != nil {
-		return fmt.Errorf("call: %w", err) // a bare io.EOF would be a good end
+		err = fmt.Errorf("call: %w", err) // a bare io.EOF would be a good end
 	}
-	return nil
+	return s.fed, err
 }
 
 // kind says what a chunk holds. OpenAI's client gives the calls of tools to the same
