@@ -32,6 +32,11 @@ func (t *Tail) mattersToCustom(s *shard, seg *segment) bool {
 // decideNow is decide with the answers of the custom policies.
 func (t *Tail) decideNow(s *shard, seg *segment, custom uint64, out *outcomes) {
 	v, whole := t.finalVerdict(s, seg, custom)
+	if seg.open > 0 && v.path < whole.t {
+		// What is still open may be above or below the key path, so what that keeps is
+		// kept whole: as likely as the key path is, where the whole trace is less so.
+		whole = keptInfo{v.path, v.pathBy}
+	}
 	switch {
 	case v.r >= whole.t:
 		b := t.keep(s, seg, whole, out)
@@ -44,8 +49,6 @@ func (t *Tail) decideNow(s *shard, seg *segment, custom uint64, out *outcomes) {
 		s.dropSpans(seg)
 		t.settle(s, seg, dropped)
 		out.add(seg)
-	case seg.open > 0: // what is still open may be above or below the key path
-		t.keep(s, seg, keptInfo{v.path, v.pathBy}, out)
 	default:
 		s.counts.keyPath[v.pathBy]++
 		seg.kept = keptInfo{never, v.pathBy}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
@@ -126,4 +128,53 @@ func TestATraceWithOpenSpansIsKeptWhole(t *testing.T) {
 		assert.Equal(t, []string{"failed", "root", "parent", "middle"}, s.exported(), "no span lacks its parent")
 		s.shutdown()
 	})
+}
+
+// A trace that a key path keeps whole is kept whole with the share of the key path, and so
+// it is where the whole trace would have been kept as well: else what both keep would count
+// more than once.
+func TestWhatAKeyPathKeepsWholeCountsOnce(t *testing.T) {
+	p := sampling.Any(
+		sampling.KeyPath(sampling.Baseline(0.5), sampling.Selector{Kind: trace.SpanKindServer}),
+		sampling.Baseline(0.25),
+	)
+	th := func(s *service) map[string]string {
+		got := map[string]string{}
+		for _, span := range s.exporter.all() {
+			got[span.Name] = span.SpanContext.TraceState().Get("ot")
+		}
+		return got
+	}
+	for _, r := range []float64{0.6, 0.8} {
+		inBubble(t, p, func(t *testing.T, s *service) {
+			ctx, root := s.Start(remote(r, false, ""), "root", trace.WithSpanKind(trace.SpanKindServer))
+			_, leaf := s.Start(ctx, "leaf")
+			leaf.End()
+			_, open := s.Start(ctx, "open")
+			root.End()
+			time.Sleep(3 * time.Second) // lingers
+			open.End()
+			s.flush()
+			assert.Equal(t, map[string]string{"leaf": "th:8", "root": "th:8", "open": "th:8"}, th(s), "R is %v", r)
+		})
+	}
+}
+
+// The same holds for a span whose trace was forgotten while it ran.
+func TestALateSpanOfAKeyPathCountsOnce(t *testing.T) {
+	p := sampling.Any(
+		sampling.KeyPath(sampling.Baseline(0.5), sampling.Selector{Kind: trace.SpanKindServer}),
+		sampling.Baseline(0.25),
+	)
+	for _, r := range []float64{0.6, 0.8} {
+		e := &exporter{}
+		tail, err := sampling.NewTail(e, p)
+		require.NoError(t, err)
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(tail.Sampler()))
+		_, span := provider.Tracer("test").Start(remote(r, false, ""), "late", trace.WithSpanKind(trace.SpanKindServer))
+		tail.OnEnd(span.(sdktrace.ReadOnlySpan)) // its start was not seen
+		require.NoError(t, tail.Shutdown(context.Background()))
+		require.Len(t, e.all(), 1)
+		assert.Equal(t, "th:8", e.all()[0].SpanContext.TraceState().Get("ot"), "R is %v", r)
+	}
 }

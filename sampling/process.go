@@ -236,13 +236,14 @@ func (t *Tail) endAlone(s *shard, e *endedSpan, out *outcomes) {
 		v := s.view(&alone, alone.end)
 		v.final, v.asked = true, true
 		d := t.policy.verdictOn(v)
-		switch {
-		case v.r >= d.high:
-			alone.kept = keptInfo{d.high, d.reason}
+		alone.kept = keptInfo{d.high, d.reason}
+		if v.r >= d.high {
 			s.cache.put(e.id, alone.kept)
-		case v.r >= v.path:
+		}
+		if v.path < d.high {
 			alone.kept = keptInfo{v.path, v.pathBy}
-		default:
+		}
+		if v.r < alone.kept.t {
 			alone.state = dropped
 		}
 	}
