@@ -143,3 +143,16 @@ func TestWhileTheCustomPolicyThinksTheTraceMayGoOn(t *testing.T) {
 		assert.Len(t, s.exported(), 2)
 	}, sampling.WithCustom("slow", func(sampling.Trace) bool { time.Sleep(500 * time.Millisecond); return false }))
 }
+
+func TestATraceThatIsKeptWhileTheCustomPolicyThinksIsForgotten(t *testing.T) {
+	answered := make(chan struct{})
+	inBubble(t, sampling.Custom("slow"), func(t *testing.T, s *service) {
+		ctx, root := s.Start(context.Background(), "root")
+		root.End()
+		s.tail.CalleeResponded(ctx, answer(ctx, true, "genai=k:1"))
+		close(answered)
+		assert.Equal(t, []string{"root"}, s.exported())
+		assert.Zero(t, s.metric("genai.sampling.buffer.traces", "")[""])
+		assert.Equal(t, map[string]int64{"kept": 1}, s.metric("genai.sampling.parts", "genai.sampling.decision"))
+	}, sampling.WithCustom("slow", func(sampling.Trace) bool { <-answered; return false }))
+}

@@ -83,7 +83,8 @@ func (t *Tail) CalleeResponded(ctx context.Context, callee trace.SpanContext) {
 	certain := kept && (t.config.trust == TrustSampled ||
 		t.config.trust == TrustConsistent && field(callee.TraceState().Get(ourMember), keptField) == "1")
 	how := keptInfo{never, reasonCallee}
-	if told, ok := parseThreshold(field(callee.TraceState().Get(otMember), "th")); ok {
+	told, ok := parseThreshold(field(callee.TraceState().Get(otMember), "th"))
+	if ok && randomness(sc.TraceID(), sc.TraceState().Get(otMember)) >= told { // else it does not keep by that
 		how.t = told
 	}
 
@@ -92,13 +93,13 @@ func (t *Tail) CalleeResponded(ctx context.Context, callee trace.SpanContext) {
 	s.mu.Lock()
 	if !s.closed {
 		seg := s.segments[sc.TraceID()]
+		if seg != nil {
+			seg.parts.add(kept)
+		}
 		if certain {
 			t.keepFor(s, sc.TraceID(), seg, how, &out)
 		}
-		switch _, known := s.cache.get(sc.TraceID()); {
-		case seg != nil:
-			seg.parts.add(kept)
-		case known: // the rest of the trace has ended
+		if _, known := s.cache.get(sc.TraceID()); seg == nil && known { // the rest of the trace has ended
 			s.counts.parts.add(kept)
 		}
 	}
@@ -106,12 +107,16 @@ func (t *Tail) CalleeResponded(ctx context.Context, callee trace.SpanContext) {
 	t.finish(&out)
 }
 
-// keepFor keeps a trace for what no policy saw. seg is nil where nothing is held of it.
+// keepFor keeps a trace for what no policy saw. seg is nil where nothing is held of it, and
+// is not valid afterwards.
 func (t *Tail) keepFor(s *shard, id trace.TraceID, seg *segment, how keptInfo, out *outcomes) {
 	if seg != nil {
 		if seg.state != kept {
 			seg.late = seg.late || seg.state == dropped // what has ended is gone
 			t.keep(s, seg, how, out)
+		}
+		if seg.open == 0 { // the custom policies were being asked
+			t.forget(s, seg)
 		}
 	} else if _, known := s.cache.get(id); !known {
 		s.counts.kept[how.reason]++

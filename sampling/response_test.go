@@ -131,6 +131,7 @@ func TestACalleeThatKeepsMakesItsCallerKeep(t *testing.T) {
 	}{
 		{name: "for a reason", sampled: true, state: "genai=k:1,ot=th:0", kept: true, th: "th:0"},
 		{name: "nobody knows how likely", sampled: true, state: "genai=k:1", kept: true},
+		{name: "not by what it says", sampled: true, state: "genai=k:1,ot=th:fffffffffffff", kept: true},
 		{name: "by chance", sampled: true, state: "ot=th:8"},
 		{name: "it does not", state: "genai=k:1,ot=th:0"},
 		{name: "every flag is believed", trust: sampling.TrustSampled, sampled: true, kept: true},
