@@ -132,6 +132,7 @@ func (t *Tail) shed(s *shard, out *outcomes) bool {
 		seg.lost += len(seg.spans)
 		s.dropSpans(seg)
 		s.idle.move(seg)
+		out.add(seg) // lest roots that ended are held for their metrics
 		return true
 	}
 	if seg.open == 0 { // the custom policies were being asked
@@ -174,14 +175,28 @@ type outcomes struct {
 	more []outcome
 }
 
-// add makes an outcome of a decided segment. It is valid until the next call.
-func (out *outcomes) add(seg *segment) *outcome {
+// next makes an outcome of a segment. It is valid until the next call.
+func (out *outcomes) next(seg *segment) *outcome {
 	o := &out.one
 	if out.n++; out.n > 1 {
 		out.more = append(out.more, outcome{})
 		o = &out.more[len(out.more)-1]
 	}
 	o.id, o.kept, o.ttft = seg.id, seg.state == kept, seg.ttft
+	return o
+}
+
+// addRoot makes an outcome of a local root that ended and is not held, before its trace is
+// decided.
+func (out *outcomes) addRoot(seg *segment, e *endedSpan) {
+	out.next(seg).root = e.ReadOnlySpan
+	seg.roots = slices.DeleteFunc(seg.roots, func(r localRoot) bool { return r.id == e.spanID })
+}
+
+// add makes an outcome of a decided segment, with its local roots that ended. It is valid
+// until the next call.
+func (out *outcomes) add(seg *segment) *outcome {
+	o := out.next(seg)
 	open := seg.roots[:0]
 	for _, root := range seg.roots {
 		switch {

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
@@ -306,4 +308,61 @@ func heap() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.HeapAlloc) / (1 << 20)
+}
+
+func TestSpansThatWereDroppedTakeNoRoomOfALaterCall(t *testing.T) {
+	inBubble(t, sampling.Errors(), func(t *testing.T, s *service) {
+		caller := remote(0, false, "")
+		ctx, root := s.Start(caller, "first")
+		_, leaked := s.Start(ctx, "leaked")
+		s.fill(ctx, 100)
+		root.End()
+		time.Sleep(3 * time.Second)
+		ctx, root = s.Start(caller, "second")
+		s.fill(ctx, 50)
+		root.SetStatus(codes.Error, "")
+		root.End()
+		time.Sleep(3 * time.Second)
+		assert.Len(t, s.exported(), 51)
+		assert.Empty(t, attr(s.span("second"), semconv.GenAISamplingTruncatedKey))
+		leaked.End()
+	}, sampling.WithLimits(sampling.Limits{TraceSpans: 100}))
+}
+
+// Each call of a trace is a local root. It is measured though nothing of it is held.
+func TestRootsThatWereGivenUpAreMeasuredAndNotHeld(t *testing.T) {
+	for name, limits := range map[string]sampling.Limits{
+		"beyond the bound of the trace": {TraceBytes: 1 << 20},
+		"beyond the bound of all":       {Bytes: 1 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, sampling.Errors(), sampling.WithLimits(limits))
+			ctx, open := s.Start(context.Background(), "open")
+			caller := trace.ContextWithRemoteSpanContext(ctx, trace.SpanContextFromContext(ctx))
+			before := heap()
+			for range 900 {
+				_, span := s.Start(caller, "call")
+				span.SetAttributes(attribute.String("text", strings.Repeat("x", 100<<10)))
+				span.End()
+			}
+			assert.Less(t, heap()-before, 4.0, "MiB more than at the start")
+			open.SetStatus(codes.Error, "")
+			open.End()
+			s.flush()
+			assert.Equal(t, uint64(901), requests(t, s))
+			for _, span := range s.exporter.all() {
+				assert.Equal(t, "errors", attr(span, semconv.GenAISamplingReasonKey))
+			}
+		})
+	}
+}
+
+// requests is how many requests were measured.
+func requests(t *testing.T, s *service) (n uint64) {
+	durations, ok := s.collect("genai.sampling.request.duration").(metricdata.Histogram[float64])
+	require.True(t, ok)
+	for _, p := range durations.DataPoints {
+		n += p.Count
+	}
+	return n
 }

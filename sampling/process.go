@@ -199,6 +199,8 @@ func (t *Tail) end(s *shard, seg *segment, e *endedSpan, out *outcomes) {
 	case undecided, judging:
 		if t.take(s, seg, e, root) {
 			s.buffer(seg, e)
+		} else if root {
+			out.addRoot(seg, e) // lest it is held for its metrics
 		}
 		if root && seg.running == 0 && seg.open > 0 {
 			seg.lingers, seg.changed = true, t.sinceEpoch()

@@ -152,7 +152,8 @@ func (s *shard) add(id trace.TraceID, now time.Duration) *segment {
 // afresh.
 func (s *shard) revive(seg *segment, start time.Time) {
 	seg.state, seg.counted = undecided, false
-	seg.start, seg.began, seg.facts, seg.keys, seg.ttft, seg.lost = start, start, 0, [maxKeys]string{}, 0, 0
+	seg.start, seg.began, seg.facts, seg.keys, seg.ttft = start, start, 0, [maxKeys]string{}, 0
+	seg.total, seg.size, seg.lost = 0, 0, 0 // nothing is left of what was dropped
 	s.idle.move(seg)
 }
 
