@@ -17,6 +17,9 @@ func cards(s string, yield func(int, int) bool) {
 		if ok && !yield(i, end) {
 			return
 		}
+		if space := strings.IndexByte(s[i:end], ' '); !ok && space > 0 {
+			end = i + space // a year, a date or a count may stand before a card
+		}
 		i = max(i, end-1)
 	}
 }
