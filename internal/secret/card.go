@@ -10,14 +10,16 @@ func cards(s string, yield func(int, int) bool) {
 		return
 	}
 	for i := 0; i < len(s); i++ {
-		if s[i] < '2' || s[i] > '6' || i > 0 && (isWord(s[i-1]) || strings.IndexByte(".-_", s[i-1]) >= 0) {
+		if s[i] < '2' || s[i] > '6' || !begins(s, i) || i > 0 && strings.IndexByte(".-_", s[i-1]) >= 0 {
 			continue
 		}
 		end, ok := scanCard(s, i)
 		if ok && !yield(i, end) {
 			return
 		}
-		if space := strings.IndexByte(s[i:end], ' '); !ok && space > 0 {
+		if !ok && i > 0 && s[i-1] == '%' && end > i+2 {
+			end = i + 2 // the escape of what stands before a card
+		} else if space := strings.IndexByte(s[i:end], ' '); !ok && space > 0 {
 			end = i + space // a year, a date or a count may stand before a card
 		}
 		i = max(i, end-1)
@@ -55,9 +57,9 @@ func continues(s string, end int) bool {
 	case end >= len(s):
 		return false
 	case s[end] == '.' || s[end] == '-' || s[end] == '_':
-		return end+1 < len(s) && isWord(s[end+1])
+		return end+1 < len(s) && isAlphanumeric(s[end+1])
 	default:
-		return isWord(s[end])
+		return isAlphanumeric(s[end])
 	}
 }
 

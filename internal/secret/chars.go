@@ -42,6 +42,25 @@ func isLocal(c byte) bool {
 // isWord accepts letters of every script.
 func isWord(c byte) bool { return isAlphanumeric(c) || c >= 0x80 }
 
+// begins reports whether a word may begin at i: nothing of one stands before it, but for
+// the end of an escape, such as \n in the JSON that a text holds, or %20 in an address.
+// Scripts without spaces go on right before it.
+func begins(s string, i int) bool {
+	return i == 0 || !isAlphanumeric(s[i-1]) ||
+		i >= 2 && s[i-2] == '\\' && strings.IndexByte("bfnrt", s[i-1]) >= 0 ||
+		i >= 3 && s[i-3] == '%' && isHex(s[i-2:i]) ||
+		i >= 6 && s[i-6] == '\\' && s[i-5] == 'u' && isHex(s[i-4:i])
+}
+
+func isHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
 func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
 
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }

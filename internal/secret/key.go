@@ -56,7 +56,7 @@ func apiKeys(s string, yield func(int, int) bool) {
 				scan = scanSecret(s, start)
 			}
 			from = at + 1
-			if scan.end-start >= k.length && (scan.random >= at || k.spread && scan.mixed(start)) && (at == 0 || !isAlphanumeric(s[at-1])) {
+			if scan.end-start >= k.length && (scan.random >= at || k.spread && scan.mixed(start)) && begins(s, at) {
 				if !yield(at, scan.end) {
 					return
 				}

@@ -23,11 +23,14 @@ func afterWord(s, rest string, accept func(string) (int, bool), yield func(int, 
 		}
 		at := from + i - 1
 		from += i + len(rest)
-		if at < 0 || s[at]|0x20 != 'b' || at > 0 && isAlphanumeric(s[at-1]) {
+		if at < 0 || s[at]|0x20 != 'b' || !begins(s, at) {
 			continue
 		}
 		n, ok := accept(s[from:])
-		if ok && !yield(at, from+n) {
+		if !ok {
+			continue // what follows may be the word again
+		}
+		if !yield(at, from+n) {
 			return false
 		}
 		from += n
@@ -48,7 +51,10 @@ func isToken(s string) (n int, ok bool) {
 
 // isBasic does so for a name and a password in base64.
 func isBasic(s string) (n int, ok bool) {
-	for n < len(s) && (isAlphanumeric(s[n]) || strings.IndexByte("+/=", s[n]) >= 0) {
+	for n < len(s) && (isAlphanumeric(s[n]) || strings.IndexByte("+/", s[n]) >= 0) {
+		n++
+	}
+	for n < len(s) && s[n] == '=' { // its end
 		n++
 	}
 	plain, err := base64.StdEncoding.DecodeString(s[:n])
@@ -70,7 +76,7 @@ func webTokens(s string, yield func(int, int) bool) bool {
 		}
 		header, rest, _ := strings.Cut(s[at:end], ".")
 		_, _, three := strings.Cut(rest, ".")
-		if three && len(header) >= minRandom && strings.HasPrefix(rest, "eyJ") && (at == 0 || !isAlphanumeric(s[at-1])) && !yield(at, end) {
+		if three && len(header) >= minRandom && strings.HasPrefix(rest, "eyJ") && begins(s, at) && !yield(at, end) {
 			return false
 		}
 		from = max(at+1, end)
