@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -422,6 +424,38 @@ func TestWhoGivesUpHasNotFailedAndADeadlineHas(t *testing.T) {
 	assert.Equal(t, "timeout", last.Attributes["error.type"])
 }
 
+// A handler whose own work was cancelled leaves a caller without an answer.
+func TestWorkThatWasCancelledWhileSomebodyWaitsHasFailed(t *testing.T) {
+	for name, c := range map[string]struct {
+		cancelled bool
+		err       error
+		want      any
+	}{
+		"the work":    {false, fmt.Errorf("search: %w", context.Canceled), "_OTHER"},
+		"the message": {true, fmt.Errorf("search: %w", context.Canceled), nil},
+		"both":        {true, errors.New("gave up"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := record()
+			e := &endpoint{}
+			genaimcp.Attach(e, r.options()...)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			handle := func(context.Context, string, mcp.Request) (mcp.Result, error) {
+				if c.cancelled {
+					cancel()
+				}
+				return nil, c.err
+			}
+			req := &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: "search"}}
+			_, err := e.receiving(handle)(ctx, "tools/call", req)
+			require.ErrorIs(t, err, c.err)
+			require.Len(t, r.ended(), 1)
+			assert.Equal(t, c.want, r.ended()[0].Attributes["error.type"])
+		})
+	}
+}
+
 // A server asks its client in the trace of the call that it serves.
 func TestBothSidesSendAndReceive(t *testing.T) {
 	theirs, ours := record(), record()
@@ -631,6 +665,54 @@ func TestSessionsAreTimedWhereAnOptionAsksForIt(t *testing.T) {
 			assert.Equal(t, map[string]any{"count": uint64(1), "mcp.protocol.version": stateful}, r.points(t, name)[0])
 		}
 	}
+}
+
+// A session that is closed while a side of it reads or writes ends with the error of that.
+func TestASessionThatIsClosedWhileItReadsIsNotLost(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want any
+	}{
+		{fmt.Errorf("reading: %w", io.ErrClosedPipe), nil},
+		{fmt.Errorf("reading: %w", os.ErrClosed), nil},
+		{fmt.Errorf("reading: %w", net.ErrClosed), nil},
+		{errors.New("reading: reset by peer"), "connection_lost"},
+	} {
+		ours, theirs := record(), record()
+		here, there := mcp.NewInMemoryTransports()
+		server, err := newServer(theirs).Connect(t.Context(), there, nil)
+		require.NoError(t, err)
+		session := connect(t, ours, breaking{here, c.err}, stateful, genaimcp.WithSessions())
+		require.NoError(t, server.Close())
+		_ = session.Close()
+		const name = "mcp.client.session.duration"
+		require.Eventually(t, func() bool { return len(ours.points(t, name)) == 1 }, time.Minute, time.Millisecond)
+		assert.Equal(t, c.want, ours.points(t, name)[0]["error.type"], "%v", c.err)
+	}
+}
+
+// breaking is a transport that fails where it should end.
+type breaking struct {
+	mcp.Transport
+	err error
+}
+
+func (b breaking) Connect(ctx context.Context) (mcp.Connection, error) {
+	c, err := b.Transport.Connect(ctx)
+	return brokenConnection{c, b.err}, err
+}
+
+type brokenConnection struct {
+	mcp.Connection
+	err error
+}
+
+func (c brokenConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := c.Connection.Read(ctx)
+	if err != nil {
+		err = c.err
+	}
+	return m, err
 }
 
 // Middleware of others may panic: the span ends, and the panic goes on.

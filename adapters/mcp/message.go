@@ -181,8 +181,8 @@ func (m *message) judge(result mcp.Result, err error) (errType, code string) {
 		return "", ""
 	case errors.Is(err, context.DeadlineExceeded) || errors.Is(m.ctx.Err(), context.DeadlineExceeded):
 		return errTypeTimeout, ""
-	case errors.Is(err, context.Canceled) || m.ctx.Err() != nil:
-		return "", "" // nobody waits any more, which is no failure
+	case m.ctx.Err() != nil:
+		return "", "" // nobody waits any more, which is no failure; work that was cancelled while somebody waits is
 	case errors.As(err, &wire):
 		code = strconv.FormatInt(wire.Code, 10)
 		return code, code

@@ -2,6 +2,10 @@ package genaimcp
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -91,11 +95,17 @@ func (s *sessions) time(ctx context.Context, duration metric.Float64Histogram, w
 	began := time.Now()
 	ctx = context.WithoutCancel(ctx)
 	go func() {
-		if err := wait(); err != nil {
+		if err := wait(); err != nil && !closed(err) {
 			attrs = append(attrs, otelsemconv.ErrorTypeKey.String("connection_lost"))
 		}
 		duration.Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(attrs...))
 	}()
+}
+
+// closed reports whether the error is that of a reader or writer whose own side, or the
+// other end of a pipe, was closed: a session that is closed may end with it.
+func closed(err error) bool {
+	return errors.Is(err, io.ErrClosedPipe) || errors.Is(err, os.ErrClosed) || errors.Is(err, net.ErrClosed)
 }
 
 // sessionID is the identifier of a session, which only some transports have.
