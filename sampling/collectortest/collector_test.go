@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/loadbalancingexporter"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/tailsamplingprocessor"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/component"
@@ -41,9 +40,7 @@ func factories() (otelcol.Factories, error) {
 	); err != nil {
 		return f, err
 	}
-	f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
-		otlpexporter.NewFactory(), loadbalancingexporter.NewFactory(),
-	)
+	f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](append(balancing, otlpexporter.NewFactory())...)
 	f.Telemetry = otelconftelemetry.NewFactory()
 	return f, err
 }

@@ -204,45 +204,6 @@ func assertSame(t *testing.T, all, tail, collector decisions) {
 	}
 }
 
-// tiers runs agent, first tier and two instances of the second one, sends the spans to the agent
-// in batches of any order, and returns what arrives behind the second tier.
-func tiers(t testing.TB, p sampling.Policy, all []sdktrace.ReadOnlySpan, r *rand.Rand) decisions {
-	t.Helper()
-	backends := []*backend{serveBackend(t), serveBackend(t)}
-	free := addresses(t, 4)
-	o := sampling.CollectorOptions{
-		Samplers: sampling.SamplerTier{Hosts: free[:2]}, Listen: free[2], AgentListen: free[3],
-	}
-	o.LoadBalancer = "http://" + o.Listen
-	var c sampling.Collector
-	var stops []func()
-	for i, b := range backends {
-		o.SamplerListen, o.Backend = o.Samplers.Hosts[i], "http://"+b.address
-		var err error
-		c, err = sampling.CollectorConfig(p, o)
-		require.NoError(t, err)
-		stops = append(stops, run(t, c.TailSampling()))
-	}
-	stops = append(stops, run(t, c.LoadBalancing()), run(t, c.Agent()))
-
-	all = append([]sdktrace.ReadOnlySpan(nil), all...)
-	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	send(t, o.AgentListen, all)
-	for i := range stops { // a Collector that ends judges and sends what it holds
-		stops[len(stops)-1-i]()
-	}
-	first, second := ofOTLP(backends[0].received()), ofOTLP(backends[1].received())
-	if len(first)+len(second) > 30 {
-		assert.NotEmpty(t, first, "both instances have traces")
-		assert.NotEmpty(t, second, "both instances have traces")
-	}
-	for id, d := range second {
-		assert.NotContains(t, first, id, "a trace belongs to one instance")
-		first[id] = d
-	}
-	return first
-}
-
 // send sends spans as the SDK does, a hundred at a time.
 func send(t testing.TB, address string, spans []sdktrace.ReadOnlySpan) {
 	t.Helper()
@@ -254,21 +215,6 @@ func send(t testing.TB, address string, spans []sdktrace.ReadOnlySpan) {
 		spans = spans[len(batch):]
 	}
 	require.NoError(t, exporter.Shutdown(context.Background()))
-}
-
-// The generated tiers, as real Collectors over real connections, keep the traces that a
-// Tail keeps.
-func TestTheTiersDecideAsATailDoes(t *testing.T) {
-	followsTracestate(t)
-	for i, p := range expressible {
-		t.Run(p.String(), func(t *testing.T) {
-			r := rand.New(rand.NewPCG(uint64(i), 7))
-			all, byTail := traffic(t, p, 300, r)
-			byCollector := tiers(t, p, all, r)
-			assertSame(t, ofSDK(all), byTail, byCollector)
-			t.Logf("%d of 300 traces kept by both", len(byTail))
-		})
-	}
 }
 
 // judged gives spans to the processor of the sampling tier, with the configuration for
@@ -298,6 +244,20 @@ func judged(t testing.TB, c sampling.Collector, all []sdktrace.ReadOnlySpan) dec
 		}
 	}
 	return ofOTLP(kept)
+}
+
+// The sampling tier keeps the traces that a Tail keeps.
+func TestTheSamplerDecidesAsATailDoes(t *testing.T) {
+	followsTracestate(t)
+	for i, p := range expressible {
+		t.Run(p.String(), func(t *testing.T) {
+			c, err := sampling.CollectorConfig(p, options())
+			require.NoError(t, err)
+			all, byTail := traffic(t, p, 300, rand.New(rand.NewPCG(uint64(i), 7)))
+			assertSame(t, ofSDK(all), byTail, judged(t, c, all))
+			t.Logf("%d of 300 traces kept by both", len(byTail))
+		})
+	}
 }
 
 // Policies of any shape that the Collector takes mean the same there.

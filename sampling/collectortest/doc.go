@@ -7,10 +7,16 @@
 //
 //	cd sampling/collectortest && GOWORK=off go test ./...
 //
+// The tier in front of the sampling one, and all tiers together, are behind a build tag:
+// the exporter that balances brings the clients of Kubernetes and AWS, which take
+// minutes to compile.
+//
+//	GOWORK=off go test -tags balancing ./...
+//
 // What both cost, side by side, which docs/sampling.md quotes, takes minutes and is
 // behind a flag:
 //
-//	GOWORK=off go test -run SideBySide -sidebyside .
+//	GOWORK=off go test -tags balancing -run SideBySide -sidebyside .
 //
 // The Collector's AWS resolver asks for a version of its SDK that the module proxies
 // no longer have; go.mod asks for the next one.

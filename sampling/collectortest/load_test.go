@@ -110,15 +110,25 @@ func starts(config *otelcol.Config) error {
 	return p.Shutdown(context.Background())
 }
 
+// loads checks that the Collector takes every configuration whose components are here.
+func loads(t *testing.T, c sampling.Collector) {
+	t.Helper()
+	texts := []string{c.Agent(), c.TailSampling()}
+	if len(balancing) > 0 {
+		texts = append(texts, c.LoadBalancing())
+	}
+	for _, text := range texts {
+		_, err := load(text)
+		require.NoError(t, err, text)
+	}
+}
+
 func TestEveryTierLoads(t *testing.T) {
 	for _, p := range expressible {
 		t.Run(p.String(), func(t *testing.T) {
 			c, err := sampling.CollectorConfig(p, options())
 			require.NoError(t, err)
-			for _, text := range []string{c.Agent(), c.LoadBalancing()} {
-				_, err := load(text)
-				require.NoError(t, err, text)
-			}
+			loads(t, c)
 			config, err := load(c.TailSampling())
 			require.NoError(t, err, c.TailSampling())
 			require.NoError(t, starts(config), c.TailSampling())
@@ -155,10 +165,7 @@ func TestEveryOptionLoads(t *testing.T) {
 			change(&o)
 			c, err := sampling.CollectorConfig(sampling.Default(), o)
 			require.NoError(t, err)
-			for _, text := range []string{c.Agent(), c.LoadBalancing(), c.TailSampling()} {
-				_, err := load(text)
-				require.NoError(t, err, text)
-			}
+			loads(t, c)
 		})
 	}
 }

@@ -363,6 +363,9 @@ func TestSideBySide(t *testing.T) {
 	if !*sideBySide {
 		t.Skip("takes minutes: run with -sidebyside")
 	}
+	if len(balancing) == 0 {
+		t.Fatal("one way has the tier in front: run with -tags balancing")
+	}
 	ways := []string{plain, withTail, exportAll, exportTwo, tailGzip, exportGzip}
 	costs := map[string][]cost{}
 	for round := range *rounds {
