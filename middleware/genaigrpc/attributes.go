@@ -85,32 +85,31 @@ var endAttributes, failureAttributes = func() (end, failure [endings][]attribute
 	return end, failure
 }()
 
-// peerAttributes describe the other end of a connection.
-func peerAttributes(addr net.Addr) []attribute.KeyValue {
+// appendPeer describes the other end of a connection.
+func appendPeer(attrs []attribute.KeyValue, addr net.Addr) []attribute.KeyValue {
 	switch a := addr.(type) {
 	case nil:
-		return nil
+		return attrs
 	case *net.TCPAddr:
 		if ap := a.AddrPort(); ap.IsValid() {
-			return hostPortAttributes(ap)
+			return appendHostPort(attrs, ap)
 		}
-		return nil
+		return attrs
 	}
 	text := addr.String()
 	if text == "" {
-		return nil
+		return attrs
 	}
 	if ap, err := netip.ParseAddrPort(text); err == nil {
-		return hostPortAttributes(ap)
+		return appendHostPort(attrs, ap)
 	}
-	return []attribute.KeyValue{otelsemconv.NetworkPeerAddress(bound.String(text, maxName))}
+	return append(attrs, otelsemconv.NetworkPeerAddress(bound.String(text, maxName)))
 }
 
-func hostPortAttributes(ap netip.AddrPort) []attribute.KeyValue {
-	return []attribute.KeyValue{
+func appendHostPort(attrs []attribute.KeyValue, ap netip.AddrPort) []attribute.KeyValue {
+	return append(attrs,
 		otelsemconv.NetworkPeerAddress(ap.Addr().Unmap().String()),
-		otelsemconv.NetworkPeerPort(int(ap.Port())),
-	}
+		otelsemconv.NetworkPeerPort(int(ap.Port())))
 }
 
 // A server is where a client sends an RPC, as the client calls it.

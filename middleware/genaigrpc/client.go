@@ -3,11 +3,12 @@ package genaigrpc
 import (
 	"context"
 	"errors"
+	"net"
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	otelcodes "go.opentelemetry.io/otel/codes"
-	otelprop "go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
@@ -49,28 +50,26 @@ import (
 func NewClientHandler(opts ...Option) stats.Handler {
 	c := newConfig(opts)
 	return &clientHandler{
-		tracer:     c.tracer(),
-		durations:  newClientDurations(c.meter()),
-		propagator: c.propagator,
-		tail:       c.tail,
-		methods:    methods{calls: c.modelCalls},
-		calls:      c.calls(),
-		member:     c.member,
-		watch:      &idleWatch{timeout: c.idleTimeout},
-		late:       newLateEnds(c.meter()),
+		tracer:    c.tracer(),
+		durations: newClientDurations(c.meter()),
+		injector:  newInjector(c.propagator, c.member),
+		tail:      c.tail,
+		methods:   methods{calls: c.modelCalls},
+		calls:     c.calls(),
+		watch:     &idleWatch{timeout: c.idleTimeout},
+		late:      newLateEnds(c.meter()),
 	}
 }
 
 type clientHandler struct {
-	tracer     trace.Tracer
-	durations  *durations
-	propagator otelprop.TextMapPropagator
-	tail       TailSampler
-	methods    methods
-	calls      *genaitrace.Tracer
-	member     func(context.Context) propagation.Member
-	watch      *idleWatch
-	late       *lateEnds
+	tracer    trace.Tracer
+	durations *durations
+	injector  injector
+	tail      TailSampler
+	methods   methods
+	calls     *genaitrace.Tracer
+	watch     *idleWatch
+	late      *lateEnds
 }
 
 // A clientRPC is one attempt of an RPC between TagRPC and its end.
@@ -84,9 +83,10 @@ type clientRPC struct {
 	span    trace.Span
 	start   time.Time
 	server  server
+	peer    net.Addr
 	streams bool // the client may send any number of messages
 
-	// addressed says that server is known.
+	// addressed says that server and peer are known.
 	requested, addressed, answered atomic.Bool
 
 	life life
@@ -115,13 +115,13 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 		r.call.SetAttributes(m.attrs...)
 	default:
 		ctx, r.span = h.tracer.Start(ctx, m.name,
-			trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(m.attrs...), trace.WithTimestamp(r.start))
+			trace.WithSpanKind(trace.SpanKindClient), m.start, trace.WithTimestamp(r.start))
 	}
 	carried := h.promised(ctx)
 	if call.Span().IsRecording() {
 		carried = propagation.ContextWithCallerMark(carried)
 	}
-	ctx = inject(ctx, carried, h.propagator, h.member)
+	ctx = h.injector.inject(ctx, carried)
 	if m.model != nil {
 		r.model = h.modelRPC(ctx, r)
 	}
@@ -211,22 +211,19 @@ func (r *clientRPC) request(e *stats.OutPayload) {
 	}
 }
 
-// sent notes which server the RPC goes to. A call has its server.address from
-// its starter, who may know better than the name that the connection bears.
+// sent notes which server the RPC goes to. A call is told at once. It has its
+// server.address from its starter, who may know better than the name that the
+// connection bears.
 func (r *clientRPC) sent(e *stats.OutHeader) {
-	r.server = serverOf(e.Authority)
+	r.server, r.peer = serverOf(e.Authority), e.RemoteAddr
 	r.addressed.Store(true)
-	if !r.span.IsRecording() {
+	if r.call == nil {
 		return
 	}
-	attrs := peerAttributes(e.RemoteAddr)
-	switch {
-	case r.call == nil:
-		attrs = r.server.appendTo(attrs)
-	case r.own:
+	if r.own {
 		r.call.SetRequest(genaitrace.Request{ServerAddress: r.server.address, ServerPort: r.server.port})
 	}
-	r.span.SetAttributes(attrs...)
+	r.call.SetAttributes(appendPeer(nil, r.peer)...)
 }
 
 // to is where the RPC went, as far as that is known.
@@ -310,14 +307,22 @@ func (r *clientRPC) feed(how ending) {
 
 // finish ends a span of our own.
 func (r *clientRPC) finish(how ending) {
-	if how.failed {
-		r.span.SetAttributes(failureAttributes[how.code]...)
-		r.span.SetStatus(otelcodes.Error, "")
-	} else {
-		r.span.SetAttributes(endAttributes[how.code]...)
+	if r.span.IsRecording() {
+		r.span.SetAttributes(r.endAttributes(how)...) // at once: the SDK copies all of them each time
 	}
-	if how.code == silent {
-		r.span.SetAttributes(semconv.GenAIStreamTerminal(semconv.GenAIStreamTerminalTimeout))
+	if how.failed {
+		r.span.SetStatus(otelcodes.Error, "")
 	}
 	r.span.End(trace.WithTimestamp(how.at))
+}
+
+func (r *clientRPC) endAttributes(how ending) []attribute.KeyValue {
+	attrs := make([]attribute.KeyValue, 0, 6)
+	if r.addressed.Load() {
+		attrs = r.server.appendTo(appendPeer(attrs, r.peer))
+	}
+	if how.code == silent {
+		attrs = append(attrs, semconv.GenAIStreamTerminal(semconv.GenAIStreamTerminalTimeout))
+	}
+	return append(attrs, how.attributes()...)
 }

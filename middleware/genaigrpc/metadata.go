@@ -23,27 +23,42 @@ func extract(ctx context.Context, p otelprop.TextMapPropagator) (extracted conte
 	return p.Extract(ctx, propagation.GRPCMetadata(md))
 }
 
+// An injector writes the trace context into outgoing metadata.
+type injector struct {
+	propagator otelprop.TextMapPropagator
+	member     func(context.Context) propagation.Member // nil: none
+	fields     []string                                 // lower-case, of what the propagator writes
+}
+
+func newInjector(p otelprop.TextMapPropagator, member func(context.Context) propagation.Member) (i injector) {
+	i = injector{propagator: p, member: member}
+	defer reportPanic(func() {})
+	for _, field := range p.Fields() {
+		i.fields = append(i.fields, strings.ToLower(field))
+	}
+	if len(i.fields) > 0 {
+		i.fields = append(i.fields, "grpc-trace-bin") // else it would contradict what is written
+	}
+	return i
+}
+
 // inject returns ctx with outgoing metadata that carries the context from, in
 // place of whatever trace context the metadata had: a proxy may have copied
 // that from the RPC it serves. The metadata of ctx is copied, not changed. A
 // propagator, or a member, that panics has written nothing.
-func inject(ctx, from context.Context, p otelprop.TextMapPropagator, member func(context.Context) propagation.Member) (injected context.Context) {
+func (i *injector) inject(ctx, from context.Context) (injected context.Context) {
 	defer reportPanic(func() { injected = ctx })
 	md, ok := metadata.FromOutgoingContext(ctx)
 	if !ok {
 		md = metadata.MD{}
 	}
-	fields := p.Fields()
-	for _, field := range fields {
-		delete(md, strings.ToLower(field))
+	for _, field := range i.fields {
+		delete(md, field)
 	}
-	if len(fields) > 0 {
-		delete(md, "grpc-trace-bin") // else it would contradict what is written
+	if i.member != nil {
+		from = propagation.ContextWithMember(from, i.member(from))
 	}
-	if member != nil {
-		from = propagation.ContextWithMember(from, member(from))
-	}
-	p.Inject(from, propagation.GRPCMetadata(md))
+	i.propagator.Inject(from, propagation.GRPCMetadata(md))
 	return metadata.NewOutgoingContext(ctx, md)
 }
 

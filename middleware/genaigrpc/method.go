@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/internal/bound"
 )
@@ -28,7 +29,8 @@ type method struct {
 	name  string // of the span
 	label string // rpc.method
 	attrs []attribute.KeyValue
-	model *ModelCall // nil: its RPCs call no model
+	start trace.SpanStartOption // with attrs
+	model *ModelCall            // nil: its RPCs call no model
 }
 
 func newMethod(full string, common []attribute.KeyValue, calls map[string]*ModelCall) *method {
@@ -36,6 +38,7 @@ func newMethod(full string, common []attribute.KeyValue, calls map[string]*Model
 	m := &method{name: name, label: name, model: calls[name]}
 	m.attrs = append(m.attrs, common...)
 	m.attrs = append(m.attrs, otelsemconv.RPCSystemNameGRPC, otelsemconv.RPCMethod(name))
+	m.start = trace.WithAttributes(m.attrs...)
 	return m
 }
 
@@ -44,6 +47,7 @@ func newOtherMethod(full string, common []attribute.KeyValue) *method {
 	m.attrs = append(m.attrs, common...)
 	m.attrs = append(m.attrs, otelsemconv.RPCSystemNameGRPC)
 	m.attrs = append(m.attrs, unknownMethod(full)...)
+	m.start = trace.WithAttributes(m.attrs...)
 	return m
 }
 

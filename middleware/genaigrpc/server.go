@@ -102,7 +102,7 @@ type serverRPC struct {
 type peerKey struct{}
 
 func (*serverHandler) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
-	return context.WithValue(ctx, peerKey{}, peerAttributes(info.RemoteAddr))
+	return context.WithValue(ctx, peerKey{}, trace.WithAttributes(appendPeer(nil, info.RemoteAddr)...))
 }
 
 func (*serverHandler) HandleConn(context.Context, stats.ConnStats) {}
@@ -132,13 +132,11 @@ func (h *serverHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 }
 
 func (h *serverHandler) startSpan(ctx context.Context, m *method, at time.Time) (context.Context, trace.Span) {
-	attrs := m.attrs
-	if peer, _ := ctx.Value(peerKey{}).([]attribute.KeyValue); len(peer) > 0 {
-		attrs = append(attrs[:len(attrs):len(attrs)], peer...)
-	}
 	opts := make([]trace.SpanStartOption, 0, 6)
-	opts = append(opts,
-		trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attrs...), trace.WithTimestamp(at))
+	opts = append(opts, trace.WithSpanKind(trace.SpanKindServer), m.start, trace.WithTimestamp(at))
+	if peer, ok := ctx.Value(peerKey{}).(trace.SpanStartOption); ok {
+		opts = append(opts, peer)
+	}
 
 	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() && !sc.IsRemote() {
 		// A stats handler before this one started a span of its own.
@@ -317,11 +315,9 @@ func (r *serverRPC) settle(ctx context.Context, how ending) {
 	case how.code == silent, how.code == codes.DeadlineExceeded:
 		r.span.SetAttributes(semconv.GenAIStreamTerminal(semconv.GenAIStreamTerminalTimeout))
 	}
+	r.span.SetAttributes(how.attributes()...)
 	if how.failed {
-		r.span.SetAttributes(failureAttributes[how.code]...)
 		r.span.SetStatus(otelcodes.Error, "")
-	} else {
-		r.span.SetAttributes(endAttributes[how.code]...)
 	}
 	r.span.End(trace.WithTimestamp(how.at))
 	r.handler.durations.record(ctx, how.at.Sub(r.start),

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/grpc/codes"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
@@ -24,6 +25,14 @@ type ending struct {
 	cancelled bool // by the client
 	failed    bool // as this side sees it
 	at        time.Time
+}
+
+// attributes say how an RPC ended.
+func (e ending) attributes() []attribute.KeyValue {
+	if e.failed {
+		return failureAttributes[e.code]
+	}
+	return endAttributes[e.code]
 }
 
 // tell notes on a call how its RPC ended.
