@@ -287,6 +287,16 @@ func (c *Call) SetOutput(messages []genaiconv.Message) {
 	c.noteContent(notes, place)
 }
 
+// KeepsContent reports whether SetInput and SetOutput would keep something. Who has to
+// put an answer together from its pieces, only to give it to SetOutput, asks first.
+func (c *Call) KeepsContent() bool {
+	if c == nil || c.t == nil || c.gateway || c.done.Load() {
+		return false
+	}
+	_, place := c.t.contentFor(c.ctx, c.span, detailsEvent)
+	return place != 0
+}
+
 func (c *Call) noteContent(notes contentNotes, place content.Place) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

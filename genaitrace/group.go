@@ -10,7 +10,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -124,7 +123,7 @@ var (
 
 // run runs a task between the start and the end of its span.
 func (g *Group) run(name string, task func(ctx context.Context) error) {
-	ctx, span := g.start(name)
+	ctx, span := g.t.StartTask(g.ctx, name)
 	err := errTaskExit // stays where the goroutine ends without return or panic
 	defer func() {
 		g.checkParent(span)
@@ -155,22 +154,6 @@ func (g *Group) fail(err error, crash *PanicError) {
 		err = crash
 	}
 	g.cancel(err)
-}
-
-// A task has no role: what runs in it has one.
-var taskOperation = operationKind{name: "task"}
-
-func (g *Group) start(name string) (context.Context, *Operation) {
-	t := g.t
-	if t == nil || t.tracer == nil {
-		return g.ctx, nil
-	}
-	name = t.chosen(taskName, bound.String(name, maxName), taskOperation.name)
-	ctx, span := t.tracer.Start(g.ctx, name, t.withFacts(g.ctx, nil)...)
-	if !span.IsRecording() {
-		return ctx, nil
-	}
-	return ctx, t.newOperation(ctx, span, &taskOperation)
 }
 
 // checkParent marks a task whose span ends after the one above it, which nobody will

@@ -29,6 +29,16 @@ func (t Tool) SetResult(result any) {
 	t.setContent(result, func(c *toolContent) *content.Value { return &c.result })
 }
 
+// KeepsContent reports whether SetArguments and SetResult would keep something; see
+// [Call.KeepsContent].
+func (t Tool) KeepsContent() bool {
+	if t.Operation == nil || t.t == nil {
+		return false
+	}
+	_, place := t.t.contentFor(t.ctx, t.span, toolCallEvent)
+	return place != 0
+}
+
 func (t Tool) setContent(v any, of func(*toolContent) *content.Value) {
 	if t.Operation == nil || t.t == nil {
 		return
