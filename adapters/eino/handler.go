@@ -64,8 +64,8 @@ var _ callbacks.TimingChecker = (*handler)(nil)
 
 // Needed keeps a stream from being copied where nothing would be read from the copy.
 func (h *handler) Needed(ctx context.Context, info *callbacks.RunInfo, timing callbacks.CallbackTiming) bool {
-	if info == nil {
-		return false // a component that did not say what it is
+	if h.tr == nil || info == nil { // it did not say what it is
+		return false
 	}
 	if timing == callbacks.TimingOnEndWithStreamOutput {
 		r := runOf(ctx, info)
