@@ -23,6 +23,10 @@ type ToolCall struct {
 	// Type says where the tool runs: function (here), extension (at the provider) or
 	// datastore; empty is unknown.
 	Type string
+	// Attempt is the number of this attempt at the call, from 1, where a call that
+	// fails is tried again: each attempt is a span of its own, and counts as a call of
+	// the run. 0 is unknown.
+	Attempt int
 }
 
 // errTypeTool is the error.type of a tool that answered with an error: the word of the
@@ -55,7 +59,7 @@ func (t *Tracer) StartTool(ctx context.Context, call ToolCall) (context.Context,
 	run := agentOf(ctx)
 	run.countTool()
 
-	attrs := append(toolOperation.attributes(ctx, 6), genaiconv.OperationName(genaiconv.OperationNameExecuteTool))
+	attrs := append(toolOperation.attributes(ctx, 7), genaiconv.OperationName(genaiconv.OperationNameExecuteTool))
 	name := t.suffixed(toolName, toolOperation.name, call.Name)
 	if call.Name == "" {
 		call.Name = bound.Other
@@ -66,6 +70,9 @@ func (t *Tracer) StartTool(ctx context.Context, call ToolCall) (context.Context,
 	}
 	if call.Type != "" {
 		attrs = append(attrs, genaiconv.ToolType(call.Type))
+	}
+	if call.Attempt > 0 {
+		attrs = append(attrs, semconv.GenAIAttempt(call.Attempt))
 	}
 	if agent := run.agentName(); agent != "" {
 		attrs = append(attrs, genaiconv.AgentName(agent))

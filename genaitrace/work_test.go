@@ -93,12 +93,12 @@ func runAgent(t *testing.T, r *recording) {
 	memory.End()
 	_, plan := r.StartPlan(ctx, "")
 	plan.End()
-	for range 2 {
+	for i := range 2 {
 		_, call := r.StartCall(ctx, genaitrace.Request{Provider: "vllm", Model: "qwen2.5-7b-instruct"})
 		time.Sleep(10 * time.Millisecond)
 		call.SetUsage(genaitrace.Usage{InputTokens: new(100), OutputTokens: new(20)})
 		call.End()
-		_, tool := r.StartTool(ctx, genaitrace.ToolCall{Name: "get_weather", CallID: "call_1", Type: "function"})
+		_, tool := r.StartTool(ctx, genaitrace.ToolCall{Name: "get_weather", CallID: "call_1", Type: "function", Attempt: i + 1})
 		time.Sleep(10 * time.Millisecond)
 		tool.Fail(typedError("station_down"))
 	}
@@ -322,6 +322,22 @@ func TestHowAToolEndsIsItsStatus(t *testing.T) {
 			errType, _ := dims(r.point(genaiconv.ExecuteToolDurationName).Attributes)["error.type"].(string)
 			assert.Equal(t, tt.errType, errType, "the metric says the same")
 		})
+	}
+}
+
+// Each attempt at a call is a span of its own, and says which it is.
+func TestTheAttemptsOfATool(t *testing.T) {
+	r := record(t)
+	for _, attempt := range []int{1, 2, 0, -1} {
+		_, tool := r.StartTool(t.Context(), genaitrace.ToolCall{Name: "clock", CallID: "call_1", Attempt: attempt})
+		tool.End()
+	}
+	spans := r.spans("execute_tool clock")
+	require.Len(t, spans, 4)
+	assert.EqualValues(t, 1, spans[0].int(semconv.GenAIAttemptKey))
+	assert.EqualValues(t, 2, spans[1].int(semconv.GenAIAttemptKey))
+	for _, s := range spans[2:] {
+		assert.False(t, s.has(semconv.GenAIAttemptKey), "what is no number of an attempt is unknown")
 	}
 }
 
