@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 )
 
 // questions are asked in turn where -prompt does not say what to ask.
@@ -44,11 +45,6 @@ func outcome(err error) string {
 	}
 }
 
-// shownError is an error that stands where the answer would be.
-type shownError struct{ error }
-
-func (e shownError) Unwrap() error { return e.error }
-
 // askOne prints a question and its answer as it comes, or why it does not.
 func askOne(ctx context.Context, c *chatclient.Client, cfg *config, out io.Writer) error {
 	fmt.Fprintf(out, "Q: %s\nA: ", cfg.question(0))
@@ -61,7 +57,7 @@ func askOne(ctx context.Context, c *chatclient.Client, cfg *config, out io.Write
 		fmt.Fprint(out, "\n   ")
 	}
 	fmt.Fprintf(out, "✗ %s: %v\n", outcome(err), err)
-	return shownError{err}
+	return command.ShownError{Err: err}
 }
 
 // askMany sends the requests, at most cfg.concurrency at a time, and writes a
@@ -90,7 +86,7 @@ func askMany(ctx context.Context, c *chatclient.Client, cfg *config, progress io
 					text = err.Error()
 				}
 				fmt.Fprintf(progress, "request %d %s (%d of %d)  %s  %s → %s\n", i+1, outcome(err), done, cfg.requests,
-					milliseconds(took), short(cfg.question(i), 40), short(text, 100))
+					command.Milliseconds(took), short(cfg.question(i), 40), short(text, 100))
 				mu.Unlock()
 			}
 		})

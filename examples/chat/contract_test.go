@@ -15,6 +15,7 @@ import (
 	"github.com/genaitrace/otelgenai/cmd/genaitrace/otlp"
 	"github.com/genaitrace/otelgenai/contract"
 	"github.com/genaitrace/otelgenai/contract/contracttest"
+	"github.com/genaitrace/otelgenai/examples/internal/exampletest"
 	"github.com/genaitrace/otelgenai/examples/internal/serving"
 	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
@@ -61,7 +62,7 @@ func TestTheContractIsMet(t *testing.T) {
 
 // What -record writes can be checked later.
 func TestARecordingMeetsTheContract(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	file := filepath.Join(t.TempDir(), "chat.pb.gz")
 	if err := run(t.Context(), []string{"-prompt", "What is 17 * 23?", "-record", file}, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)

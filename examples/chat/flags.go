@@ -1,12 +1,10 @@
 package main
 
 import (
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"net/url"
 
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 )
 
@@ -22,18 +20,12 @@ type config struct {
 	record      string
 }
 
-// usageError is a mistake on the command line.
-type usageError struct{ text string }
-
-func (e usageError) Error() string { return e.text }
-
 const maxRequests = 1000 // their spans are kept in memory
 
 func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	cfg := &config{}
 	var baseURL string
-	flags := flag.NewFlagSet("chat", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the caller prints errors
+	flags := command.NewFlags("chat")
 	flags.StringVar(&cfg.prompt, "prompt", "", "`question` to ask (default \""+questions[0]+"\", with -n a few in turn)")
 	flags.IntVar(&cfg.requests, "n", 1, "`number` of requests to send")
 	flags.IntVar(&cfg.concurrency, "concurrency", 4, "`number` of requests to send at the same time")
@@ -41,43 +33,33 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	flags.StringVar(&cfg.model, "model", "", "`name` of the model; needed with -base-url")
 	flags.BoolVar(&cfg.stream, "stream", true, "stream the answer")
 	flags.IntVar(&cfg.maxTokens, "max-tokens", 0, "largest `number` of tokens to generate (default: no limit but the server's)")
-	flags.StringVar(&cfg.record, "record", "", "`file` to write the telemetry to, as OTLP: .json, .jsonl or .pb, also with .gz")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(stderr, "chat sends a question through a traced chain of services and prints where its time went.")
-			flags.SetOutput(stderr)
-			flags.PrintDefaults()
-			return nil, err
-		}
-		return nil, usageError{err.Error()}
-	}
-	if flags.NArg() > 0 {
-		return nil, usageError{fmt.Sprintf("unexpected argument %q: a question goes behind -prompt", flags.Arg(0))}
+	flags.StringVar(&cfg.record, "record", "", command.RecordUsage)
+	if err := command.Parse(flags, args, stderr,
+		"chat sends a question through a traced chain of services and prints where its time went.",
+		"a question goes behind -prompt"); err != nil {
+		return nil, err
 	}
 	switch {
 	case cfg.requests < 1 || cfg.requests > maxRequests:
-		return nil, usageError{fmt.Sprintf("-n is %d, want 1 to %d", cfg.requests, maxRequests)}
+		return nil, command.Usagef("-n is %d, want 1 to %d", cfg.requests, maxRequests)
 	case cfg.concurrency < 1:
-		return nil, usageError{fmt.Sprintf("-concurrency is %d, want at least 1", cfg.concurrency)}
+		return nil, command.Usagef("-concurrency is %d, want at least 1", cfg.concurrency)
 	case cfg.maxTokens < 0:
-		return nil, usageError{fmt.Sprintf("-max-tokens is %d, want at least 1, or 0 for no limit", cfg.maxTokens)}
+		return nil, command.Usagef("-max-tokens is %d, want at least 1, or 0 for no limit", cfg.maxTokens)
 	}
 	if baseURL == "" {
 		if cfg.model != "" && cfg.model != toy.Model {
-			return nil, usageError{fmt.Sprintf("the built-in engine has only the model %s; -base-url URL uses a server that has %q", toy.Model, cfg.model)}
+			return nil, command.Usagef("the built-in engine has only the model %s; -base-url URL uses a server that has %q", toy.Model, cfg.model)
 		}
 		cfg.model = toy.Model
 		return cfg, nil
 	}
-	base, err := url.Parse(baseURL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, usageError{fmt.Sprintf("-base-url is %q, want something like http://localhost:11434/v1", baseURL)}
+	base, err := command.BaseURL(baseURL)
+	if err != nil {
+		return nil, err
 	}
 	if cfg.model == "" {
-		return nil, usageError{"-base-url needs -model NAME"}
-	}
-	if base.Path == "" {
-		base.Path = "/" // else JoinPath makes a relative one
+		return nil, command.UsageError{Text: "-base-url needs -model NAME"}
 	}
 	cfg.baseURL = base
 	return cfg, nil

@@ -18,42 +18,16 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
 
-	"go.opentelemetry.io/otel"
-
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 	"github.com/genaitrace/otelgenai/examples/internal/serving"
 	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		fmt.Fprintf(os.Stderr, "warning: telemetry: %v\n", err)
-	}))
-
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.As(err, new(usageError)):
-		fmt.Fprintf(os.Stderr, "chat: %v\nchat -help lists the flags.\n", err)
-		os.Exit(2)
-	case errors.As(err, new(shownError)):
-		os.Exit(1)
-	default:
-		fmt.Fprintf(os.Stderr, "chat: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("chat", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	cfg, err := parseFlags(args, stderr)

@@ -9,33 +9,24 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
+	"github.com/genaitrace/otelgenai/examples/internal/command"
+	"github.com/genaitrace/otelgenai/examples/internal/exampletest"
 )
-
-// withoutCollector hides what the environment of the tests says of OpenTelemetry.
-func withoutCollector(t *testing.T) {
-	t.Helper()
-	for _, name := range os.Environ() {
-		if name, _, _ = strings.Cut(name, "="); strings.HasPrefix(name, "OTEL_") {
-			t.Setenv(name, "")
-		}
-	}
-}
 
 // TestRun is the program itself, on real sockets.
 func TestRun(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	var stdout, stderr strings.Builder
 	if err := run(t.Context(), []string{"-prompt", "What is 17 * 23?"}, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
-	inOrder(t, stdout.String(),
+	exampletest.InOrder(t, stdout.String(),
 		"Q: What is 17 * 23?\nA: 17 * 23 = 391.\n",
 		"toy-1 is a toy",
 		"9 spans",
@@ -59,7 +50,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunWithSeveralRequests(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	var stdout, stderr strings.Builder
 	args := []string{"-n", "4", "-concurrency", "4", "-max-tokens", "3"}
 	if err := run(t.Context(), args, &stdout, &stderr); err != nil {
@@ -68,14 +59,14 @@ func TestRunWithSeveralRequests(t *testing.T) {
 	if got := strings.Count(stderr.String(), "\n"); got != 4 {
 		t.Errorf("progress in %d lines:\n%s", got, stderr.String())
 	}
-	inOrder(t, stderr.String(), "(1 of 4)", "(2 of 4)", "(3 of 4)", "(4 of 4)")
+	exampletest.InOrder(t, stderr.String(), "(1 of 4)", "(2 of 4)", "(3 of 4)", "(4 of 4)")
 	for i, question := range questions[:4] {
 		if !strings.Contains(stderr.String(), fmt.Sprintf("request %d done ", i+1)) {
 			t.Errorf("no progress of request %d:\n%s", i+1, stderr.String())
 		}
-		inOrder(t, stdout.String(), fmt.Sprintf("\n         %d ", i+1), " "+question+"\n")
+		exampletest.InOrder(t, stdout.String(), fmt.Sprintf("\n         %d ", i+1), " "+question+"\n")
 	}
-	inOrder(t, stdout.String(), "request", "queue", "TTFT", "tokens/s", "total", "question\n",
+	exampletest.InOrder(t, stdout.String(), "request", "queue", "TTFT", "tokens/s", "total", "question\n",
 		" was the slowest:", "POST /v1/chat/completions", "where the TTFT")
 	for _, hidden := range []string{"outcome", "trace  "} {
 		if strings.Contains(stdout.String(), hidden) {
@@ -86,7 +77,7 @@ func TestRunWithSeveralRequests(t *testing.T) {
 
 // A server that reveals nothing of its inside gets no phases.
 func TestRunWithAnotherServer(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	t.Setenv("OPENAI_API_KEY", "secret")
 	for _, stream := range []bool{true, false} {
 		t.Run(fmt.Sprintf("stream=%t", stream), func(t *testing.T) {
@@ -123,7 +114,7 @@ func TestRunWithAnotherServer(t *testing.T) {
 			if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
 				t.Fatal(err)
 			}
-			inOrder(t, stdout.String(), "A: Four.\n", "2 spans",
+			exampletest.InOrder(t, stdout.String(), "A: Four.\n", "2 spans",
 				"\nPOST /v1/chat/completions  SERVER ", "\n└─ chat tiny               CLIENT ")
 			for _, invented := range []string{"queue", "prefill", "decode", "where the TTFT", "tokens/s", "is a toy"} {
 				if strings.Contains(stdout.String(), invented) {
@@ -134,7 +125,7 @@ func TestRunWithAnotherServer(t *testing.T) {
 				t.Errorf("TTFT is printed: %t, want %t:\n%s", got, stream, stdout.String())
 			}
 			if !stream {
-				inOrder(t, stdout.String(), "\nseen by                in  out\nmodel call  chat tiny  12    3\n")
+				exampletest.InOrder(t, stdout.String(), "\nseen by                in  out\nmodel call  chat tiny  12    3\n")
 			}
 		})
 	}
@@ -148,7 +139,7 @@ func chunk(choice string) string {
 // A server that closes its connection in time but not at the end of its answer
 // looks well to HTTP.
 func TestRunNoticesAnAnswerThatEndsEarly(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		io.WriteString(w, chunk(`"delta":{"content":"Fo"}`))
@@ -161,10 +152,10 @@ func TestRunNoticesAnAnswerThatEndsEarly(t *testing.T) {
 
 	var stdout, stderr strings.Builder
 	err := run(t.Context(), args, &stdout, &stderr)
-	if !errors.Is(err, chatclient.ErrEndedEarly) || !errors.As(err, new(shownError)) {
+	if !errors.Is(err, chatclient.ErrEndedEarly) || !errors.As(err, new(command.ShownError)) {
 		t.Errorf("run: %v, want %v, which is shown", err, chatclient.ErrEndedEarly)
 	}
-	inOrder(t, stdout.String(), "A: Fo\n   ✗ failed: the answer ended early", "2 spans")
+	exampletest.InOrder(t, stdout.String(), "A: Fo\n   ✗ failed: the answer ended early", "2 spans")
 
 	stdout.Reset()
 	err = run(t.Context(), append(args, "-n", "3"), &stdout, &stderr)
@@ -176,14 +167,14 @@ func TestRunNoticesAnAnswerThatEndsEarly(t *testing.T) {
 			t.Errorf("progress without %q:\n%s", part, stderr.String())
 		}
 	}
-	inOrder(t, stdout.String(), "outcome", "\n         1 ", "\n         2 ", "✗ failed   2 + 2?\n         3 ", "✗ failed   2 + 2?\n")
+	exampletest.InOrder(t, stdout.String(), "outcome", "\n         1 ", "\n         2 ", "✗ failed   2 + 2?\n         3 ", "✗ failed   2 + 2?\n")
 	if strings.Contains(stdout.String(), "queue") {
 		t.Errorf("the table has a column for the queue:\n%s", stdout.String())
 	}
 }
 
 func TestRunReportsAnAnswerWithoutAChoice(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"id":"c1","object":"chat.completion","model":"tiny","choices":[]}`)
@@ -194,11 +185,11 @@ func TestRunReportsAnAnswerWithoutAChoice(t *testing.T) {
 	if err := run(t.Context(), args, &stdout, io.Discard); !errors.Is(err, chatclient.ErrNoAnswer) {
 		t.Errorf("run: %v, want %v", err, chatclient.ErrNoAnswer)
 	}
-	inOrder(t, stdout.String(), "A: ✗ failed: the response has no answer in it\n")
+	exampletest.InOrder(t, stdout.String(), "A: ✗ failed: the response has no answer in it\n")
 }
 
 func TestRunReportsAServerThatIsNotThere(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	var stdout strings.Builder
@@ -206,10 +197,10 @@ func TestRunReportsAServerThatIsNotThere(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "502") || !strings.Contains(err.Error(), "cannot be reached") {
 		t.Errorf("run: %v, want 502 and why", err)
 	}
-	if !errors.As(err, new(shownError)) {
+	if !errors.As(err, new(command.ShownError)) {
 		t.Errorf("run: the error would be printed twice: %v", err)
 	}
-	inOrder(t, stdout.String(), "A: ✗ failed: ", "502", "cannot be reached", "POST /v1/chat/completions", "✗")
+	exampletest.InOrder(t, stdout.String(), "A: ✗ failed: ", "502", "cannot be reached", "POST /v1/chat/completions", "✗")
 }
 
 func TestRunExports(t *testing.T) {
@@ -245,7 +236,7 @@ func TestRunExports(t *testing.T) {
 		{"not sampled", map[string]string{"ENDPOINT": collector.URL, "TRACES_SAMPLER": "always_off"}, []string{metrics}, "exported the metrics to " + collector.URL + "\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			withoutCollector(t)
+			exampletest.WithoutCollector(t)
 			for name, value := range tt.env {
 				prefix := "OTEL_EXPORTER_OTLP_"
 				if !strings.HasSuffix(name, "ENDPOINT") {
@@ -266,7 +257,7 @@ func TestRunExports(t *testing.T) {
 			if tt.env["TRACES_SAMPLER"] != "" {
 				want = "\n0 of 1 requests left a trace: OTEL_TRACES_SAMPLER=always_off\n"
 			}
-			inOrder(t, stdout.String(), "1 + 1 = 2.", want)
+			exampletest.InOrder(t, stdout.String(), "1 + 1 = 2.", want)
 		})
 	}
 }
@@ -279,7 +270,7 @@ func TestRunRefusesAnEndpointThatIsNoURL(t *testing.T) {
 		{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://", "such as http://localhost:4318"},
 	} {
 		t.Run(tt.name+"="+tt.value, func(t *testing.T) {
-			withoutCollector(t)
+			exampletest.WithoutCollector(t)
 			t.Setenv(tt.name, tt.value)
 			var stdout strings.Builder
 			err := run(t.Context(), nil, &stdout, io.Discard)
@@ -293,7 +284,7 @@ func TestRunRefusesAnEndpointThatIsNoURL(t *testing.T) {
 func TestRunOnlyWarnsWithoutACollector(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", gone.URL)
 	for _, protocol := range []string{"http/protobuf", "grpc"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -302,7 +293,7 @@ func TestRunOnlyWarnsWithoutACollector(t *testing.T) {
 			if err := run(t.Context(), []string{"-prompt", "1 + 1"}, &stdout, &stderr); err != nil {
 				t.Fatal(err)
 			}
-			inOrder(t, stdout.String(), "1 + 1 = 2.", "where the TTFT")
+			exampletest.InOrder(t, stdout.String(), "1 + 1 = 2.", "where the TTFT")
 			if !strings.Contains(stderr.String(), "warning: telemetry:") {
 				t.Errorf("stderr: %q, want a warning", stderr.String())
 			}
@@ -311,7 +302,7 @@ func TestRunOnlyWarnsWithoutACollector(t *testing.T) {
 }
 
 func TestRunRefusesAnUnknownProtocol(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "carrier pigeon")
 	if err := run(t.Context(), nil, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), "carrier pigeon") {
@@ -320,7 +311,7 @@ func TestRunRefusesAnUnknownProtocol(t *testing.T) {
 }
 
 func TestRunStopsWhenInterrupted(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	for _, n := range []string{"1", "20"} {
 		t.Run("n="+n, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
@@ -333,9 +324,9 @@ func TestRunStopsWhenInterrupted(t *testing.T) {
 				t.Errorf("run: %v, want %v", err, context.Canceled)
 			}
 			if n == "1" {
-				inOrder(t, out.text(), "is the", "\n   ✗ cancelled: ", "POST /v1/chat/completions")
+				exampletest.InOrder(t, out.text(), "is the", "\n   ✗ cancelled: ", "POST /v1/chat/completions")
 			} else {
-				inOrder(t, out.text(), " cancelled (", "outcome", "✗ cancelled   ", "POST /v1/chat/completions")
+				exampletest.InOrder(t, out.text(), " cancelled (", "outcome", "✗ cancelled   ", "POST /v1/chat/completions")
 			}
 		})
 	}
@@ -380,7 +371,7 @@ func TestFlags(t *testing.T) {
 		{"-colour", "flag provided but not defined: -colour"},
 	} {
 		_, err := parseFlags(strings.Fields(tt.args), io.Discard)
-		if !errors.As(err, new(usageError)) || !strings.Contains(err.Error(), tt.want) {
+		if !errors.As(err, new(command.UsageError)) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want a usage error with %q", tt.args, err, tt.want)
 		}
 	}
@@ -398,18 +389,5 @@ func TestFlags(t *testing.T) {
 	cfg, err := parseFlags([]string{"-model", "toy-1"}, io.Discard)
 	if err != nil || cfg.requests != 1 || cfg.concurrency != 4 || !cfg.stream || cfg.baseURL != nil {
 		t.Errorf("defaults: %+v, %v", cfg, err)
-	}
-}
-
-// inOrder checks that parts stand in text one after the other.
-func inOrder(t *testing.T, text string, parts ...string) {
-	t.Helper()
-	rest := text
-	for _, part := range parts {
-		_, after, ok := strings.Cut(rest, part)
-		if !ok {
-			t.Fatalf("%q is missing, or not in its place, in:\n%s", part, text)
-		}
-		rest = after
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/genaitrace/otelgenai/capture/waterfall"
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
@@ -98,13 +99,13 @@ func summary(out io.Writer, cfg *config, tel *telemetry.Telemetry, requests []*r
 		if !ok { // a whole answer has a first token only behind the gateway
 			ttft, ok = number(call, semconv.LLMTTFTMsKey)
 		}
-		line := []string{strconv.Itoa(r.number), "", "", tokensPerSecond(call), milliseconds(r.total()), "", "",
+		line := []string{strconv.Itoa(r.number), "", "", tokensPerSecond(call), command.Milliseconds(r.total()), "", "",
 			short(cfg.question(r.number-1), 40)}
 		if wait, ok := number(r.find(semconv.GenAISpanRoleQueue, "INTERNAL"), semconv.LLMQueueWaitMsKey); ok {
-			line[1] = milliseconds(fromMs(wait))
+			line[1] = command.Milliseconds(fromMs(wait))
 		}
 		if ok {
-			line[2] = milliseconds(fromMs(ttft))
+			line[2] = command.Milliseconds(fromMs(ttft))
 		}
 		if err := errs[r.number-1]; err != nil {
 			line[5] = "✗ " + outcome(err)
@@ -138,14 +139,6 @@ func tokensPerSecond(call waterfall.Span) string {
 		return ""
 	}
 	return fmt.Sprintf("%.1f", 1000*(tokens-1)/(last-first))
-}
-
-// milliseconds writes d as the waterfall does.
-func milliseconds(d time.Duration) string {
-	if d > 0 && d < 50*time.Microsecond {
-		return "<0.1 ms"
-	}
-	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }
 
 func fromMs(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 )
 
@@ -25,16 +23,10 @@ type config struct {
 	prompt   string
 }
 
-// usageError is a mistake on the command line.
-type usageError struct{ text string }
-
-func (e usageError) Error() string { return e.text }
-
 func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	cfg := &config{}
 	var upstream string
-	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
-	flags.SetOutput(io.Discard) // the caller prints errors
+	flags := command.NewFlags("gateway")
 	flags.StringVar(&upstream, "upstream", "", "`URL` of the server to pass requests on to, such as http://localhost:11434 or\nhttps://api.openai.com (default: a toy engine that is started along)")
 	flags.StringVar(&cfg.listen, "listen", "127.0.0.1:4000", "`address` to listen on")
 	flags.StringVar(&cfg.admin, "admin", "127.0.0.1:9464", "`address` of /metrics and /healthz")
@@ -42,18 +34,11 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	flags.BoolVar(&cfg.once, "once", false, "send one question through the gateway, print where its time went, and end")
 	flags.StringVar(&cfg.model, "model", "", "`name` of the model that -once asks")
 	flags.StringVar(&cfg.prompt, "prompt", "What is TTFT?", "`question` that -once asks")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(stderr, "gateway passes requests on to a server of models, and traces and measures them.\n"+
-				"With OTEL_EXPORTER_OTLP_ENDPOINT set, traces and metrics go to that collector.")
-			flags.SetOutput(stderr)
-			flags.PrintDefaults()
-			return nil, err
-		}
-		return nil, usageError{err.Error()}
-	}
-	if flags.NArg() > 0 {
-		return nil, usageError{fmt.Sprintf("unexpected argument %q: the server goes behind -upstream", flags.Arg(0))}
+	if err := command.Parse(flags, args, stderr,
+		"gateway passes requests on to a server of models, and traces and measures them.\n"+
+			"With OTEL_EXPORTER_OTLP_ENDPOINT set, traces and metrics go to that collector.",
+		"the server goes behind -upstream"); err != nil {
+		return nil, err
 	}
 	if err := cfg.setUpstream(upstream); err != nil {
 		return nil, err
@@ -64,7 +49,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 func (c *config) setUpstream(text string) error {
 	if text == "" {
 		if c.model != "" && c.model != toy.Model {
-			return usageError{fmt.Sprintf("the toy engine has only the model %s; -upstream URL names a server that has %q", toy.Model, c.model)}
+			return command.Usagef("the toy engine has only the model %s; -upstream URL names a server that has %q", toy.Model, c.model)
 		}
 		c.toy, c.model = true, toy.Model
 		return nil
@@ -73,15 +58,15 @@ func (c *config) setUpstream(text string) error {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		// The text is not repeated: it may hold a password.
-		return usageError{"-upstream is no URL of a server, want something like http://localhost:11434"}
+		return command.UsageError{Text: "-upstream is no URL of a server, want something like http://localhost:11434"}
 	case u.User != nil:
-		return usageError{"-upstream has a user or password, which would not be sent: clients send their own Authorization"}
+		return command.UsageError{Text: "-upstream has a user or password, which would not be sent: clients send their own Authorization"}
 	case u.RawQuery != "" || u.Fragment != "":
-		return usageError{fmt.Sprintf("-upstream has a query or fragment, want something like %s://%s", u.Scheme, u.Host)}
+		return command.Usagef("-upstream has a query or fragment, want something like %s://%s", u.Scheme, u.Host)
 	case c.once && c.model == "":
-		return usageError{"-once needs -model NAME where there is an -upstream"}
+		return command.UsageError{Text: "-once needs -model NAME where there is an -upstream"}
 	case !c.once && c.model != "":
-		return usageError{"-model is for -once: otherwise each request names its model"}
+		return command.UsageError{Text: "-model is for -once: otherwise each request names its model"}
 	}
 	c.upstream = u
 	return nil
@@ -90,11 +75,11 @@ func (c *config) setUpstream(text string) error {
 func (c *config) check() error {
 	for _, a := range []struct{ name, value string }{{"-listen", c.listen}, {"-admin", c.admin}} {
 		if _, _, err := net.SplitHostPort(a.value); err != nil {
-			return usageError{fmt.Sprintf("%s is %q, want an address such as 127.0.0.1:4000", a.name, a.value)}
+			return command.Usagef("%s is %q, want an address such as 127.0.0.1:4000", a.name, a.value)
 		}
 	}
 	if c.drain < 0 {
-		return usageError{fmt.Sprintf("-drain is %v, want a time such as 30s", c.drain)}
+		return command.Usagef("-drain is %v, want a time such as 30s", c.drain)
 	}
 	return nil
 }

@@ -16,43 +16,17 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/url"
-	"os"
-	"os/signal"
-	"syscall"
 
-	"go.opentelemetry.io/otel"
-
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 	"github.com/genaitrace/otelgenai/examples/internal/toyserver"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		fmt.Fprintf(os.Stderr, "gateway: telemetry: %v\n", err)
-	}))
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.As(err, new(usageError)):
-		fmt.Fprintf(os.Stderr, "gateway: %v\ngateway -help lists the flags.\n", err)
-		os.Exit(2)
-	case errors.As(err, new(shownError)):
-		os.Exit(1)
-	default:
-		fmt.Fprintf(os.Stderr, "gateway: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("gateway", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	cfg, err := parseFlags(args, stderr)

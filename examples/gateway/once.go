@@ -13,6 +13,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/capture/waterfall"
 	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 	"github.com/genaitrace/otelgenai/examples/internal/spanlog"
 )
 
@@ -51,16 +52,11 @@ func ask(ctx context.Context, cfg *config, gateway http.Handler, stdout io.Write
 	_, err = chatclient.New(o).Ask(ctx, cfg.prompt, func(piece string) { fmt.Fprint(stdout, piece) })
 	if err != nil {
 		fmt.Fprintf(stdout, "✗ %v\n", err)
-		return shownError{err}
+		return command.ShownError{Err: err}
 	}
 	fmt.Fprintln(stdout)
 	return nil
 }
-
-// shownError is an error that stands where the answer would be.
-type shownError struct{ error }
-
-func (e shownError) Unwrap() error { return e.error }
 
 // serveLocally serves h on a port of its own. stop waits for its requests.
 func serveLocally(h http.Handler, faults *log.Logger) (url string, stop func(), err error) {

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,19 +21,11 @@ import (
 	"github.com/openai/openai-go/v3"
 
 	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
+	"github.com/genaitrace/otelgenai/examples/internal/command"
+	"github.com/genaitrace/otelgenai/examples/internal/exampletest"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 	"github.com/genaitrace/otelgenai/examples/internal/toyserver"
 )
-
-// withoutCollector hides what the environment of the tests says of OpenTelemetry.
-func withoutCollector(t *testing.T) {
-	t.Helper()
-	for _, name := range os.Environ() {
-		if name, _, _ = strings.Cut(name, "="); strings.HasPrefix(name, "OTEL_") {
-			t.Setenv(name, "")
-		}
-	}
-}
 
 // A program is a run of it that serves until it is interrupted.
 type program struct {
@@ -131,7 +122,7 @@ func openStream(t *testing.T, base string) (rest func() (string, error)) {
 // The program from its flags to its end: it passes requests on, its metrics lead to
 // traces, and it lets an answer end when it is told to stop.
 func TestRunServes(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	var traceparent string
 	engine := toyserver.New(toy.Config{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -192,7 +183,7 @@ func TestRunServes(t *testing.T) {
 
 // What does not end in time is cut off, WebSockets too.
 func TestRunCutsOffWhatDoesNotEnd(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	slow := toyserver.New(toy.Config{DecodeTime: 1 << 40})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
@@ -238,12 +229,12 @@ func TestRunCutsOffWhatDoesNotEnd(t *testing.T) {
 
 // Without a server it asks the toy engine one question, and with -once it ends then.
 func TestRunOnce(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	var stdout, stderr strings.Builder
 	if err := run(t.Context(), []string{"-once", "-prompt", "What is 17 * 23?"}, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
-	inOrder(t, stdout.String(),
+	exampletest.InOrder(t, stdout.String(),
 		"Q: What is 17 * 23?\nA: 17 * 23 = 391.\n",
 		"· 5 spans ·",
 		"\nPOST /v1/chat/completions  SERVER ",
@@ -261,7 +252,7 @@ func TestRunOnce(t *testing.T) {
 }
 
 func TestRunOnceWithAServer(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	t.Setenv("OPENAI_API_KEY", "secret")
 	for _, base := range []string{"", "/v1", "/v1/"} {
 		t.Run("base "+base, func(t *testing.T) {
@@ -278,22 +269,22 @@ func TestRunOnceWithAServer(t *testing.T) {
 			if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
 				t.Fatal(err)
 			}
-			inOrder(t, stdout.String(), "A: 1 + 1 = 2.\n", "chat toy-1", "where the TTFT")
+			exampletest.InOrder(t, stdout.String(), "A: 1 + 1 = 2.\n", "chat toy-1", "where the TTFT")
 		})
 	}
 }
 
 func TestRunOnceReportsWhatIsWrong(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	var stdout, stderr strings.Builder
 	err := run(t.Context(), []string{"-upstream", gone.URL, "-once", "-model", "m"}, &stdout, &stderr)
-	if !errors.As(err, new(shownError)) {
+	if !errors.As(err, new(command.ShownError)) {
 		t.Errorf("run: %v, want an error that is shown", err)
 	}
-	inOrder(t, stdout.String(), "A: ✗ ", "502", "the upstream "+gone.URL+" cannot be reached: dial tcp", "POST /v1/chat/completions", "chat m")
-	inOrder(t, stderr.String(), "gateway: the upstream "+gone.URL+" cannot be reached")
+	exampletest.InOrder(t, stdout.String(), "A: ✗ ", "502", "the upstream "+gone.URL+" cannot be reached: dial tcp", "POST /v1/chat/completions", "chat m")
+	exampletest.InOrder(t, stderr.String(), "gateway: the upstream "+gone.URL+" cannot be reached")
 }
 
 // Telemetry reaches a collector although the program ends.
@@ -311,7 +302,7 @@ func TestRunExports(t *testing.T) {
 		}
 	}))
 	defer collector.Close()
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
 
 	upstream := httptest.NewServer(toyserver.New(toy.Config{}))
@@ -325,7 +316,7 @@ func TestRunExports(t *testing.T) {
 	if err := <-p.done; err != nil {
 		t.Error(err)
 	}
-	inOrder(t, p.said(), "traces to "+collector.URL, "metrics to "+collector.URL, "listening on")
+	exampletest.InOrder(t, p.said(), "traces to "+collector.URL, "metrics to "+collector.URL, "listening on")
 	for _, want := range []string{
 		"/v1/traces otelgenai-gateway", "/v1/traces inference.prefill",
 		"/v1/metrics otelgenai-gateway", "/v1/metrics genai.time_to_first_token",
@@ -337,7 +328,7 @@ func TestRunExports(t *testing.T) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -369,7 +360,7 @@ func TestRunRefuses(t *testing.T) {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			var stdout strings.Builder
 			err := run(t.Context(), tt.args, &stdout, io.Discard)
-			if err == nil || errors.As(err, new(usageError)) != tt.usage || !strings.Contains(err.Error(), tt.want) {
+			if err == nil || errors.As(err, new(command.UsageError)) != tt.usage || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("run: %v, want an error with %q", err, tt.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "secret") || stdout.Len() > 0 {
@@ -465,18 +456,5 @@ func TestTheContractIsMet(t *testing.T) {
 	obs.Require(t, "gateway", "told")
 	if got := fmt.Sprint(len(obs.Spans(t, "gateway")), len(obs.Spans(t, "call")), len(obs.Spans(t, "prefill"))); got != "3 1 1" {
 		t.Errorf("spans of gateway, call and prefill: %s", got)
-	}
-}
-
-// inOrder checks that parts stand in text one after the other.
-func inOrder(t *testing.T, text string, parts ...string) {
-	t.Helper()
-	rest := text
-	for _, part := range parts {
-		_, after, ok := strings.Cut(rest, part)
-		if !ok {
-			t.Fatalf("%q is missing, or not in its place, in:\n%s", part, text)
-		}
-		rest = after
 	}
 }

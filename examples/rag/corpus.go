@@ -8,6 +8,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 )
 
 // A chunk is a piece of a document that is found and quoted as one: the text under a
@@ -42,7 +44,7 @@ func readDocs(dir string) ([]chunk, error) {
 			names = append(names, found...)
 		}
 		if !slices.Contains(names, "ARCHITECTURE.md") {
-			return nil, usageError{"this is not the root of the repository: run there, or name the documents with -docs DIR"}
+			return nil, command.UsageError{Text: "this is not the root of the repository: run there, or name the documents with -docs DIR"}
 		}
 	} else {
 		root = os.DirFS(dir)
@@ -67,7 +69,7 @@ func readDocs(dir string) ([]chunk, error) {
 		chunks = append(chunks, split(name, strings.ToValidUTF8(string(text), "�"))...)
 	}
 	if len(chunks) == 0 {
-		return nil, usageError{fmt.Sprintf("-docs %s has no Markdown files (*.md) with text", dir)}
+		return nil, command.Usagef("-docs %s has no Markdown files (*.md) with text", dir)
 	}
 	return chunks, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/contract/contracttest"
 	"github.com/genaitrace/otelgenai/examples/internal/chatapi"
+	"github.com/genaitrace/otelgenai/examples/internal/exampletest"
 )
 
 // What is no question is refused by the gateway, in its words, and nothing is searched.
@@ -47,7 +48,7 @@ func TestRequestsWithoutAQuestion(t *testing.T) {
 // Another server is asked with the sources before the last question, and with all else
 // that the client said as it was.
 func TestAnotherServerAnswers(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	t.Setenv("OPENAI_API_KEY", "a-key")
 	asked := make(chan []byte, 1)
 	vectors := embeddingServer(t)
@@ -74,7 +75,7 @@ func TestAnotherServerAnswers(t *testing.T) {
 	if err := run(t.Context(), args, &stdout, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	inOrder(t, stdout.String(), "A: By the book [1].\n", "[1] ", "embeddings e ", "chat m ", "The answer began after ")
+	exampletest.InOrder(t, stdout.String(), "A: By the book [1].\n", "[1] ", "embeddings e ", "chat m ", "The answer began after ")
 	for _, invented := range []string{"is a toy", "hashing", "prefill)"} {
 		if strings.Contains(stdout.String(), invented) {
 			t.Errorf("the output says %q:\n%s", invented, stdout.String())

@@ -11,6 +11,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 )
 
@@ -38,7 +39,7 @@ func ingest(ctx context.Context, tel *telemetry.Telemetry, chunks []chunk, d *de
 	}
 	progress.stop()
 	fmt.Fprintf(stderr, "indexed %d pieces of text in %s, their vectors by %s\n",
-		len(chunks), milliseconds(time.Since(begin)), d.embed.model())
+		len(chunks), command.Milliseconds(time.Since(begin)), d.embed.model())
 	return nil
 }
 

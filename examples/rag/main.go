@@ -22,45 +22,21 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/openai/openai-go/v3/option"
-	"go.opentelemetry.io/otel"
 
 	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 	"github.com/genaitrace/otelgenai/examples/internal/serving"
 	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		fmt.Fprintf(os.Stderr, "warning: telemetry: %v\n", err)
-	}))
-
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.As(err, new(usageError)):
-		fmt.Fprintf(os.Stderr, "rag: %v\nrag -help lists the flags.\n", err)
-		os.Exit(2)
-	case errors.As(err, new(shownError)):
-		os.Exit(1)
-	default:
-		fmt.Fprintf(os.Stderr, "rag: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("rag", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	cfg, err := parseFlags(args, stderr)
@@ -135,11 +111,6 @@ func newClient(gatewayURL string, transport http.RoundTripper, cfg *config) *cha
 	return chatclient.New(o)
 }
 
-// shownError is an error that stands where the answer would be.
-type shownError struct{ error }
-
-func (e shownError) Unwrap() error { return e.error }
-
 // ask prints a question, its answer as it comes, and the sources of it.
 func ask(ctx context.Context, c *chatclient.Client, p *pipeline, question string, out io.Writer) error {
 	fmt.Fprintf(out, "Q: %s\nA: ", question)
@@ -150,7 +121,7 @@ func ask(ctx context.Context, c *chatclient.Client, p *pipeline, question string
 			fmt.Fprint(out, "\n   ")
 		}
 		fmt.Fprintf(out, "✗ %v\n", err)
-		return shownError{err}
+		return command.ShownError{Err: err}
 	}
 	fmt.Fprint(out, "\n\n")
 	for i, id := range answer.Header.Values(sourceHeader) {

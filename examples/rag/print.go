@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/genaitrace/otelgenai/capture/waterfall"
+	"github.com/genaitrace/otelgenai/examples/internal/command"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -56,7 +57,7 @@ func read(out io.Writer, root waterfall.Span, trace []waterfall.Span) {
 		return
 	}
 	first := time.Duration(ttft * float64(time.Millisecond))
-	fmt.Fprintf(out, "\nThe answer began after %s", milliseconds(first))
+	fmt.Fprintf(out, "\nThe answer began after %s", command.Milliseconds(first))
 	type part struct {
 		text string
 		took time.Duration
@@ -87,23 +88,15 @@ func read(out io.Writer, root waterfall.Span, trace []waterfall.Span) {
 		if i == 0 {
 			lead = ": "
 		}
-		fmt.Fprintf(out, "%s%s for %s", lead, milliseconds(p.took), p.text)
+		fmt.Fprintf(out, "%s%s for %s", lead, command.Milliseconds(p.took), p.text)
 	}
 	fmt.Fprintln(out, ".")
 	if len(searches) > 1 {
 		slices.SortFunc(searches, func(a, b waterfall.Span) int { return cmp.Compare(took(b), took(a)) })
 		names := make([]string, len(searches))
 		for i, s := range searches {
-			names[i] = fmt.Sprintf("%s took %s", s.Name, milliseconds(took(s)))
+			names[i] = fmt.Sprintf("%s took %s", s.Name, command.Milliseconds(took(s)))
 		}
 		fmt.Fprintf(out, "The searches ran side by side: %s; the longer one counts.\n", strings.Join(names, ", "))
 	}
-}
-
-// milliseconds writes d as the waterfall does.
-func milliseconds(d time.Duration) string {
-	if d > 0 && d < 50*time.Microsecond {
-		return "<0.1 ms"
-	}
-	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }

@@ -11,40 +11,20 @@ import (
 
 	"github.com/genaitrace/otelgenai/cmd/genaitrace/otlp"
 	"github.com/genaitrace/otelgenai/contract"
+	"github.com/genaitrace/otelgenai/examples/internal/command"
+	"github.com/genaitrace/otelgenai/examples/internal/exampletest"
 )
-
-// withoutCollector hides what the environment of the tests says of OpenTelemetry.
-func withoutCollector(t *testing.T) {
-	t.Helper()
-	for _, name := range os.Environ() {
-		if name, _, _ = strings.Cut(name, "="); strings.HasPrefix(name, "OTEL_") {
-			t.Setenv(name, "")
-		}
-	}
-}
-
-func inOrder(t *testing.T, text string, parts ...string) {
-	t.Helper()
-	rest := text
-	for _, part := range parts {
-		_, after, ok := strings.Cut(rest, part)
-		if !ok {
-			t.Fatalf("%q is missing, or not in this order, in:\n%s", part, text)
-		}
-		rest = after
-	}
-}
 
 // The program itself, over this project's own documents, and what it recorded.
 func TestRun(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	t.Chdir("../..")
 	file := filepath.Join(t.TempDir(), "rag.jsonl.gz")
 	var stdout, stderr strings.Builder
 	if err := run(t.Context(), []string{"-record", file}, &stdout, &stderr); err != nil {
 		t.Fatal(err)
 	}
-	inOrder(t, stdout.String(),
+	exampletest.InOrder(t, stdout.String(),
 		"Q: What is TTFT?\nA: ", " says: “", "TTFT", "” [", "\n[1] ", "\n[2] ", "\n[3] ",
 		"hashing-512 makes vectors of words and not of meaning",
 		"toy-1 is a toy",
@@ -53,7 +33,7 @@ func TestRun(t *testing.T) {
 		"where the TTFT of inference.generate went",
 		"\nThe answer began after ", "reading a prompt of ", " tokens (prefill)", "The searches ran side by side: ",
 	)
-	inOrder(t, stderr.String(), "indexed ", " pieces of text in ", "recorded ", " spans and ", file)
+	exampletest.InOrder(t, stderr.String(), "indexed ", " pieces of text in ", "recorded ", " spans and ", file)
 
 	recorded, err := otlp.ReadFile(file)
 	if err != nil {
@@ -72,7 +52,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestRunWithOtherDocuments(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"deep/er/zebra.md":  "# Zebras\n\nA zebra sleeps standing up in the shade.\n",
@@ -97,7 +77,7 @@ func TestRunWithOtherDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	const answer = "A: deep/er/zebra.md § Zebras says: “A zebra sleeps standing up in the shade.” [1]\n"
-	inOrder(t, stdout.String(), answer, "[1] deep/er/zebra.md § Zebras (deep/er/zebra.md#1)", answer)
+	exampletest.InOrder(t, stdout.String(), answer, "[1] deep/er/zebra.md § Zebras (deep/er/zebra.md#1)", answer)
 	for _, not := range []string{"hidden", "notes.txt"} {
 		if strings.Contains(stdout.String(), not) {
 			t.Errorf("the output says %q:\n%s", not, stdout.String())
@@ -106,7 +86,7 @@ func TestRunWithOtherDocuments(t *testing.T) {
 }
 
 func TestMistakesOnTheCommandLine(t *testing.T) {
-	withoutCollector(t)
+	exampletest.WithoutCollector(t)
 	for args, want := range map[string]string{
 		"what is ttft":                   "goes behind -prompt",
 		"-n 0":                           "-n is 0, want 1 to 100",
@@ -121,7 +101,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 		"-docs testdata": "has no Markdown files",
 	} {
 		err := run(t.Context(), strings.Fields(args), io.Discard, io.Discard)
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(usageError)) || strings.Contains(err.Error(), "hunter2") {
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, new(command.UsageError)) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want a usage error with %q", args, err, want)
 		}
 	}
@@ -132,7 +112,7 @@ func TestMistakesOnTheCommandLine(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h: %v", err)
 	}
-	inOrder(t, help.String(), "rag answers", "-base-url URL", "-docs directory", "-record file")
+	exampletest.InOrder(t, help.String(), "rag answers", "-base-url URL", "-docs directory", "-record file")
 }
 
 // A server that makes vectors can be used without one that answers, and both together.

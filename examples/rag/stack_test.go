@@ -1,18 +1,14 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
-	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/contract/contracttest"
 	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
 	"github.com/genaitrace/otelgenai/examples/internal/serving"
@@ -103,24 +99,4 @@ func startStackOn(t *testing.T, tel *telemetry.Telemetry, engine toy.Config, emb
 // fast is an engine that takes a microsecond where the default takes milliseconds.
 func fast() toy.Config {
 	return toy.Config{PassTime: time.Microsecond, PrefillTime: time.Microsecond, DecodeTime: time.Microsecond}
-}
-
-// tree writes the traces of a capture: names, kinds, roles, status. What ran side by side
-// stands in the order of the names.
-func tree(c *capture.Capture) string {
-	var out strings.Builder
-	for _, trace := range c.Traces() {
-		var walk func(spans []*capture.Span, indent string)
-		walk = func(spans []*capture.Span, indent string) {
-			if len(spans) > 1 && strings.HasPrefix(spans[0].Name, "search.") {
-				slices.SortFunc(spans, func(a, b *capture.Span) int { return strings.Compare(a.Name, b.Name) })
-			}
-			for _, s := range spans {
-				fmt.Fprintf(&out, "%s%s [%v %s] %v\n", indent, s.Name, s.Kind, s.Attributes.String("genai.span.role"), s.Status)
-				walk(slices.Collect(trace.Children(s)), indent+"  ")
-			}
-		}
-		walk(trace.Roots(), "")
-	}
-	return out.String()
 }

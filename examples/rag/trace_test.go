@@ -16,6 +16,7 @@ import (
 	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/contract"
 	"github.com/genaitrace/otelgenai/contract/contracttest"
+	"github.com/genaitrace/otelgenai/examples/internal/exampletest"
 	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 )
 
@@ -42,7 +43,7 @@ func TestTheTreeOfAQuestion(t *testing.T) {
 	}
 	s.stop()
 	obs.Require(t, "chat", "rag")
-	got := tree(obs.Capture(t))
+	got := exampletest.Tree(obs.Capture(t), "search.")
 	if *update {
 		if err := os.WriteFile("testdata/question.tree.txt", []byte(got), 0o644); err != nil {
 			t.Fatal(err)
