@@ -43,6 +43,7 @@ func TestTheGatewayRefusesBadRequests(t *testing.T) {
 		{"no messages", `{"model":"toy-1"}`, 400, "invalid_request_error", "", "messages are missing"},
 		{"empty messages", `{"model":"toy-1","messages":[]}`, 400, "invalid_request_error", "", "messages are missing"},
 		{"unknown role", `{"model":"toy-1","messages":[{"role":"tool","content":"x"}]}`, 400, "invalid_request_error", "", `messages[0].role is "tool"`},
+		{"tools", `{"model":"toy-1","tools":[{"type":"function","function":{"name":"clock"}}],` + hello + `}`, 400, "invalid_request_error", "", "tools are given"},
 		{"content of a wrong type", `{"model":"toy-1","messages":[{"role":"user","content":7}]}`, 400, "invalid_request_error", "", "content is neither"},
 		{"several choices", `{"model":"toy-1","n":2,` + hello + `}`, 400, "invalid_request_error", "", "n is 2"},
 		{"no tokens", `{"model":"toy-1","max_tokens":0,` + hello + `}`, 400, "invalid_request_error", "", "max_tokens is 0"},

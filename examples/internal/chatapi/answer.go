@@ -31,10 +31,11 @@ type (
 		FinishReason *string `json:"finish_reason"`
 	}
 
-	// Delta is a piece of text, or all of it.
+	// Delta is a piece of an answer, or all of it.
 	Delta struct {
-		Role    string `json:"role,omitempty"`
-		Content string `json:"content,omitempty"`
+		Role      string     `json:"role,omitempty"`
+		Content   string     `json:"content,omitempty"`
+		ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 	}
 
 	// Usage counts tokens.
@@ -70,7 +71,8 @@ type End struct {
 	Metrics *Metrics
 }
 
-// A Writer sends an answer in one of its two forms.
+// A Writer sends an answer in one of its two forms. Where the request has tools, the
+// calls that stand in the text (see [CallStart]) are sent as such.
 type Writer interface {
 	// Text sends a piece of the answer.
 	Text(piece string) error
@@ -82,10 +84,34 @@ type Writer interface {
 
 // NewWriter returns what sends the answer to req.
 func NewWriter(w http.ResponseWriter, req *Request) Writer {
-	if req.Stream {
-		return &streamed{w: w, head: newHead(req, "chat.completion.chunk"), usage: req.StreamOptions.IncludeUsage}
+	var calls *callParser
+	if len(req.Tools) > 0 {
+		calls = newCallParser()
 	}
-	return &whole{w: w, head: newHead(req, "chat.completion")}
+	if req.Stream {
+		return &streamed{w: w, head: newHead(req, "chat.completion.chunk"), usage: req.StreamOptions.IncludeUsage, calls: calls}
+	}
+	return &whole{w: w, head: newHead(req, "chat.completion"), calls: calls}
+}
+
+// deltas are what a piece of text amounts to.
+func (p *callParser) deltas(piece string) []Delta {
+	if p == nil {
+		return []Delta{{Content: piece}}
+	}
+	return p.feed(piece)
+}
+
+// finish is what is left, and the reason why the answer ended.
+func (p *callParser) finish(reason string) ([]Delta, string) {
+	if p == nil {
+		return nil, reason
+	}
+	rest := p.end()
+	if p.calls > 0 && reason == "stop" {
+		reason = "tool_calls"
+	}
+	return rest, reason
 }
 
 func newHead(req *Request, object string) Response {
@@ -96,20 +122,38 @@ func newHead(req *Request, object string) Response {
 type whole struct {
 	w       http.ResponseWriter
 	head    Response
-	all     strings.Builder
+	calls   *callParser
+	text    strings.Builder
+	asked   []ToolCall
 	written bool
 }
 
 func (a *whole) Text(piece string) error {
-	a.all.WriteString(piece)
+	a.add(a.calls.deltas(piece))
 	return nil
 }
 
+func (a *whole) add(deltas []Delta) {
+	for _, d := range deltas {
+		a.text.WriteString(d.Content)
+		for _, c := range d.ToolCalls {
+			if c.ID != "" {
+				c.Index = nil
+				a.asked = append(a.asked, c)
+			} else {
+				a.asked[len(a.asked)-1].Function.Arguments += c.Function.Arguments
+			}
+		}
+	}
+}
+
 func (a *whole) Finish(end End) error {
+	rest, reason := a.calls.finish(end.Reason)
+	a.add(rest)
 	response := a.head
 	response.Choices = []Choice{{
-		Message:      &Delta{Role: "assistant", Content: a.all.String()},
-		FinishReason: &end.Reason,
+		Message:      &Delta{Role: "assistant", Content: a.text.String(), ToolCalls: a.asked},
+		FinishReason: &reason,
 	}}
 	response.Usage, response.Metrics = end.Usage, end.Metrics
 	a.written = true
@@ -129,6 +173,7 @@ type streamed struct {
 	w       http.ResponseWriter
 	head    Response
 	usage   bool // the client wants it
+	calls   *callParser
 	started bool
 }
 
@@ -136,7 +181,16 @@ func (a *streamed) Text(piece string) error {
 	if err := a.start(); err != nil {
 		return err
 	}
-	return a.send(Choice{Delta: &Delta{Content: piece}})
+	return a.sendAll(a.calls.deltas(piece))
+}
+
+func (a *streamed) sendAll(deltas []Delta) error {
+	for _, d := range deltas {
+		if err := a.send(Choice{Delta: &d}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *streamed) start() error {
@@ -153,7 +207,11 @@ func (a *streamed) Finish(end End) error {
 	if err := a.start(); err != nil {
 		return err
 	}
-	if err := a.send(Choice{Delta: &Delta{}, FinishReason: &end.Reason}); err != nil {
+	rest, reason := a.calls.finish(end.Reason)
+	if err := a.sendAll(rest); err != nil {
+		return err
+	}
+	if err := a.send(Choice{Delta: &Delta{}, FinishReason: &reason}); err != nil {
 		return err
 	}
 	if a.usage {

@@ -16,6 +16,7 @@ const Path = "/v1/chat/completions"
 type Request struct {
 	Model         string    `json:"model"`
 	Messages      []Message `json:"messages"`
+	Tools         []Tool    `json:"tools"`
 	N             int       `json:"n"`
 	Stream        bool      `json:"stream"`
 	StreamOptions struct {
@@ -28,8 +29,10 @@ type Request struct {
 
 // A Message is one turn of a conversation.
 type Message struct {
-	Role    string  `json:"role"`
-	Content Content `json:"content"`
+	Role       string     `json:"role"`
+	Content    Content    `json:"content"`
+	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`   // of the assistant
+	ToolCallID string     `json:"tool_call_id,omitempty"` // of role tool: the call that this answers
 }
 
 // Content is a string, or a list of parts of which those with text count.
@@ -79,11 +82,11 @@ func ReadRequest(w http.ResponseWriter, r *http.Request) (*Request, error) {
 		return nil, badRequest("max_tokens is %d, want at least 1", *req.MaxTokens())
 	}
 	for i, m := range req.Messages {
-		if !slices.Contains([]string{"system", "developer", "user", "assistant"}, m.Role) {
-			return nil, badRequest("messages[%d].role is %q, want system, developer, user or assistant", i, m.Role)
+		if !slices.Contains([]string{"system", "developer", "user", "assistant"}, m.Role) && (m.Role != "tool" || len(req.Tools) == 0) {
+			return nil, badRequest("messages[%d].role is %q, want system, developer, user or assistant, or where there are tools, tool", i, m.Role)
 		}
 	}
-	return &req, nil
+	return &req, req.checkTools()
 }
 
 // MaxTokens is the limit under either of its names; nil where there is none.

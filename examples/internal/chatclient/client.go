@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -48,6 +47,7 @@ func New(o Options) *Client {
 var (
 	ErrNoAnswer   = errors.New("the response has no answer in it")
 	ErrEndedEarly = errors.New("the answer ended early: no finish_reason came")
+	ErrMixedUp    = errors.New("the pieces of the answer do not belong together")
 )
 
 // Ask returns the answer, or the part of it that came, and hands its pieces to
@@ -79,25 +79,39 @@ func (c *Client) Ask(ctx context.Context, question string, onText func(string), 
 }
 
 func (c *Client) stream(ctx context.Context, params openai.ChatCompletionNewParams, onText func(string), opts []option.RequestOption) (string, error) {
+	answer, err := c.Stream(ctx, params, onText, opts...)
+	if len(answer.Choices) == 0 {
+		return "", err
+	}
+	return answer.Choices[0].Message.Content, err
+}
+
+// Stream sends any request and returns the answer, or the part of it that came, with
+// the calls of tools in it. Its pieces of text go to onText as they come.
+func (c *Client) Stream(ctx context.Context, params openai.ChatCompletionNewParams, onText func(string), opts ...option.RequestOption) (openai.ChatCompletion, error) {
+	params.Model = c.o.Model
 	params.StreamOptions.IncludeUsage = openai.Bool(true)
 	stream := c.api.Chat.Completions.NewStreaming(ctx, params, opts...)
 	defer func() { _ = stream.Close() }()
-	var text strings.Builder
+	var answer openai.ChatCompletionAccumulator
 	finished := false
 	for stream.Next() {
-		for _, choice := range stream.Current().Choices {
-			text.WriteString(choice.Delta.Content)
+		chunk := stream.Current()
+		if !answer.AddChunk(chunk) {
+			return answer.ChatCompletion, ErrMixedUp
+		}
+		for _, choice := range chunk.Choices {
 			onText(choice.Delta.Content)
 			finished = finished || choice.FinishReason != ""
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return text.String(), explain(err)
+		return answer.ChatCompletion, explain(err)
 	}
 	if !finished { // a connection can close in the middle of an answer without an error
-		return text.String(), ErrEndedEarly
+		return answer.ChatCompletion, ErrEndedEarly
 	}
-	return text.String(), nil
+	return answer.ChatCompletion, nil
 }
 
 // explain adds what the server said, which openai-go keeps out of its error.

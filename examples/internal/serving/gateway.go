@@ -45,6 +45,10 @@ func (g *gateway) chat(w http.ResponseWriter, r *http.Request) {
 		toAPIError(err).Write(w)
 		return
 	}
+	if len(req.Tools) > 0 {
+		toAPIError(&chatapi.Error{Status: http.StatusBadRequest, Message: "tools are given, but the inference service knows of text alone"}).Write(w)
+		return
+	}
 	out := chatapi.NewWriter(w, req)
 	last, err := g.generate(r.Context(), req, out.Text)
 	if err == nil {

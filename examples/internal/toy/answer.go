@@ -10,7 +10,8 @@ import (
 )
 
 // answer returns the tokens of the answer to the last user message: a quote where
-// the conversation gives sources, else what the rules say.
+// the conversation gives sources, calls of tools or what they gave where it offers
+// some, else what the rules say.
 func answer(messages []Message) []string {
 	var question string
 	for _, m := range slices.Backward(messages) {
@@ -21,6 +22,11 @@ func answer(messages []Message) []string {
 	}
 	if sources, given := sourcesIn(messages); given {
 		return tokenize(quote(question, sources))
+	}
+	if d, offers := dialogueIn(messages); offers {
+		if text := d.next(); text != "" {
+			return tokenize(text)
+		}
 	}
 	return tokenize(reply(question))
 }

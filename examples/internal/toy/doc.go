@@ -1,7 +1,9 @@
 // Package toy is an inference engine in miniature, for the examples. It is no
 // language model: its answers come from a few rules, or, where a system message gives
-// sources, are the sentence of them that fits best, quoted; and the time that a model
-// would compute is spent asleep, by a cost model of three constants.
+// sources, are the sentence of them that fits best, quoted. Where one offers tools, a
+// short script decides by the words of the question and by the results so far which of
+// them to call. The time that a model would compute is spent asleep, by a cost model of
+// three constants.
 //
 // What happens around the model is real, because that is what a trace shows: a
 // bounded queue before a limited number of slots, first come first served; a

@@ -1,7 +1,8 @@
 // Package toyserver is the toy engine as a server of its own that speaks OpenAI's
 // API, as vLLM, SGLang or llama.cpp do. It records nothing. What it knows of its work
 // on a request it tells in the answer, in vLLM's words: how long the request waited,
-// and how long prefill and decode took.
+// and how long prefill and decode took. It calls tools as those servers do: the model
+// writes of them in its text, which the server turns into the API's calls.
 package toyserver
 
 import (
@@ -64,8 +65,8 @@ func forEngine(r *chatapi.Request) toy.Request {
 	if limit := r.MaxTokens(); limit != nil {
 		out.MaxTokens = int(*limit)
 	}
-	for _, m := range r.Messages {
-		out.Messages = append(out.Messages, toy.Message{Role: m.Role, Content: string(m.Content)})
+	for _, turn := range r.Turns() {
+		out.Messages = append(out.Messages, toy.Message(turn))
 	}
 	return out
 }

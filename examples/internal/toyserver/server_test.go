@@ -77,6 +77,23 @@ func TestAStreamTellsItBesideTheUsage(t *testing.T) {
 	})
 }
 
+// The engine asks for a tool in its text, and the server says so in the API's words.
+func TestTheServerCallsTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(testConfig())
+		tools := `{"tools":[{"type":"function","function":{"name":"calculator","parameters":{}}}],`
+		got := ask(t.Context(), h, http.MethodPost, chatapi.Path, strings.Replace(sum, "{", tools, 1)).Body.String()
+		if !strings.Contains(got, `"function":{"name":"calculator","arguments":"{\"expression\":\"1 + 1\"}"}`) || !strings.Contains(got, `"finish_reason":"tool_calls"`) {
+			t.Errorf("answer: %s", got)
+		}
+		answered := `[{"role":"user","content":"1 + 1"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"calculator","arguments":"{\"expression\":\"1 + 1\"}"}}]},{"role":"tool","tool_call_id":"c","content":"2"}]`
+		got = ask(t.Context(), h, http.MethodPost, chatapi.Path, tools+`"model":"toy-1","messages":`+answered+"}").Body.String()
+		if !strings.Contains(got, `"content":"1 + 1 = 2."`) || !strings.Contains(got, `"finish_reason":"stop"`) {
+			t.Errorf("answer: %s", got)
+		}
+	})
+}
+
 func TestTheServerSaysWhatIsWrong(t *testing.T) {
 	fail := testConfig()
 	fail.Fault = func(int) error { return context.DeadlineExceeded }
