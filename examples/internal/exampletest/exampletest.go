@@ -42,9 +42,7 @@ func Tree(c *capture.Capture, parallel string, keys ...string) string {
 	for _, trace := range c.Traces() {
 		var walk func(spans []*capture.Span, indent string)
 		walk = func(spans []*capture.Span, indent string) {
-			if len(spans) > 1 && strings.HasPrefix(spans[0].Name, parallel) {
-				slices.SortStableFunc(spans, func(a, b *capture.Span) int { return strings.Compare(a.Name, b.Name) })
-			}
+			sortRuns(spans, parallel)
 			for _, s := range spans {
 				fmt.Fprintf(&out, "%s%s [%v %s] %v", indent, s.Name, s.Kind, s.Attributes.String("genai.span.role"), s.Status)
 				for _, kv := range s.Attributes {
@@ -59,4 +57,16 @@ func Tree(c *capture.Capture, parallel string, keys ...string) string {
 		walk(trace.Roots(), "")
 	}
 	return out.String()
+}
+
+// sortRuns sorts what stands together and begins with prefix by name.
+func sortRuns(spans []*capture.Span, prefix string) {
+	for i := 0; i < len(spans); i++ {
+		n := 0
+		for i+n < len(spans) && strings.HasPrefix(spans[i+n].Name, prefix) {
+			n++
+		}
+		slices.SortStableFunc(spans[i:i+n], func(a, b *capture.Span) int { return strings.Compare(a.Name, b.Name) })
+		i += n
+	}
 }

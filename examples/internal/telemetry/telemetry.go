@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,11 +41,18 @@ type Telemetry struct {
 
 	recorder *capture.Recorder // nil: nothing is written to a file
 	file     string
+
+	child    bool
+	receiver *otlpfile.Receiver // of what child processes record; nil without
 }
 
 // New records as service, unless OTEL_SERVICE_NAME says another name. Where file is
 // not empty, Close writes all that was recorded to it, as otlp.WriteFile does.
 func New(ctx context.Context, service, file string) (*Telemetry, error) {
+	return newTelemetry(ctx, service, file, nil, nil)
+}
+
+func newTelemetry(ctx context.Context, service, file string, traces []sdktrace.TracerProviderOption, metrics []sdkmetric.Option) (*Telemetry, error) {
 	exporters, err := otlp.New(ctx, false)
 	if err != nil {
 		return nil, err
@@ -58,8 +66,8 @@ func New(ctx context.Context, service, file string) (*Telemetry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resource: %w", err)
 	}
-	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithSyncer(tel.Spans)}
-	metrics := []sdkmetric.Option{sdkmetric.WithResource(res)}
+	traces = append(traces, sdktrace.WithResource(res), sdktrace.WithSyncer(tel.Spans))
+	metrics = append(metrics, sdkmetric.WithResource(res))
 	if file != "" {
 		tel.recorder, tel.file = capture.NewRecorder(capture.WithoutSource()), file
 		traces = append(traces, sdktrace.WithSpanProcessor(tel.recorder.SpanProcessor()))
@@ -89,10 +97,13 @@ func (t *Telemetry) use(traces *sdktrace.TracerProvider, metrics *sdkmetric.Mete
 }
 
 // Close sends what is left and says where it went. It takes no longer than
-// five seconds.
+// five seconds. Child processes must have ended.
 func (t *Telemetry) Close(stderr io.Writer) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
+	if t.receiver != nil {
+		_ = t.receiver.Close(ctx) // who still sends is cut off
+	}
 	t.write(ctx, stderr) // a meter provider that is shut down tells nothing
 	var (
 		wg                    sync.WaitGroup
@@ -116,7 +127,7 @@ func (t *Telemetry) Close(stderr io.Writer) {
 	if len(exported) == 2 && *t.TracesTo == *t.MetricsTo {
 		exported[0], _, _ = strings.Cut(exported[0], " to ") // it is said once
 	}
-	if len(exported) > 0 {
+	if len(exported) > 0 && !t.child {
 		fmt.Fprintf(stderr, "exported %s\n", strings.Join(exported, " and "))
 	}
 	for _, err := range []error{tracesErr, metricsErr} {
@@ -133,6 +144,7 @@ func (t *Telemetry) write(ctx context.Context, stderr io.Writer) {
 	}
 	recorded, err := t.recorder.Capture(ctx)
 	if err == nil {
+		recorded = join(recorded, t.Children())
 		err = otlpfile.WriteFile(t.file, recorded)
 	}
 	if err != nil {
@@ -141,6 +153,16 @@ func (t *Telemetry) write(ctx context.Context, stderr io.Writer) {
 	}
 	fmt.Fprintf(stderr, "recorded %d spans and %d metrics in %s: go run ./cmd/genaitrace view %s\n",
 		len(recorded.Spans), len(recorded.Metrics), t.file, t.file)
+}
+
+// join is what two processes recorded.
+func join(a, b *capture.Capture) *capture.Capture {
+	return &capture.Capture{
+		Spans:   slices.Concat(a.Spans, b.Spans),
+		Metrics: slices.Concat(a.Metrics, b.Metrics),
+		Logs:    slices.Concat(a.Logs, b.Logs),
+		Dropped: a.Dropped + b.Dropped,
+	}
 }
 
 // sentSpans counts what its exporter sent and keeps its first error, which is

@@ -27,13 +27,13 @@ func response(text string) string { return "<tool_response>" + text + "</tool_re
 
 func TestTheScriptCallsTools(t *testing.T) {
 	sum := call(`{"name":"calculator","arguments":{"expression":"17 * 23"}}`)
-	inside := call(`{"name":"search_files","arguments":{"query":") StartTool("}}`)
+	inside := call(`{"name":"search_files","arguments":{"query":") Seek("}}`)
 	for name, tt := range map[string]struct {
 		messages []Message
 		want     string
 	}{
 		"what can be called at once": {
-			conversation("What is 17 * 23, what time is it in Asia/Tokyo, where is StartTool defined, is the service up?"),
+			conversation("What is 17 * 23, what time is it in Asia/Tokyo, where is Seek defined, is the service up?"),
 			sum + "\n" + call(`{"name":"clock","arguments":{"zone":"Asia/Tokyo"}}`) + "\n" + inside + "\n" + call(`{"name":"service_status","arguments":{}}`),
 		},
 		"what needs a result, then": {
@@ -41,13 +41,13 @@ func TestTheScriptCallsTools(t *testing.T) {
 			call(`{"name":"convert_time","arguments":{"from":"ms","to":"s","value":391}}`),
 		},
 		"outside after inside": {
-			conversation("Where is StartTool defined, and is there a password in ../..?", inside, response(`{"name":"search_files","content":"a.go:1\tfunc"}`)),
+			conversation("Where is Seek defined, and is there a password in ../..?", inside, response(`{"name":"search_files","content":"a.go:1\tfunc"}`)),
 			call(`{"name":"search_files","arguments":{"query":"password","under":"../.."}}`),
 		},
 		"the answer": {
-			conversation("Where is StartTool defined, and what is 17 * 23?", sum+inside,
+			conversation("Where is Seek defined, and what is 17 * 23?", sum+inside,
 				response(`{"name":"search_files","content":"a.go:1\tfunc\nb.go:2\tfunc"}`)+response(`{"name":"calculator","content":"391"}`)),
-			"17 * 23 = 391. StartTool is defined in a.go:1 and elsewhere.",
+			"17 * 23 = 391. Seek is defined in a.go:1 and elsewhere.",
 		},
 		"a tool that failed": {
 			conversation("How many seconds are 1 / 0 h?", call(`{"name":"calculator","arguments":{"expression":"1 / 0"}}`),
