@@ -258,9 +258,9 @@ func TestFailuresPassUnchanged(t *testing.T) {
 func TestNoTracer(t *testing.T) {
 	server := serve(t, toolCall("calculator", `{"__arg1":"2*21"}`), whole("It is 42."))
 	model := genailangchain.WrapModel(server.openai(t, plainClient()), nil, request)
-	tool := genailangchain.WrapTool(tools.Calculator{CallbacksHandler: genailangchain.NewHandler(nil, genailangchain.Component{Name: "c"})}, nil)
+	tool := genailangchain.WrapTool(tools.Calculator{CallbacksHandler: genailangchain.NewHandler(nil, "c")}, nil)
 	agent := genailangchain.WrapAgent(agents.NewExecutor(agents.NewOpenAIFunctionsAgent(model, []tools.Tool{tool}),
-		agents.WithCallbacksHandler(genailangchain.NewHandler(nil, genailangchain.Component{Name: "a", Agent: true, Model: request}))), nil, genaitrace.Agent{Name: "a"})
+		agents.WithCallbacksHandler(genailangchain.NewHandler(nil, "a"))), nil, genaitrace.Agent{Name: "a"})
 	got, err := chains.Run(t.Context(), agent, "What is 2 times 21?")
 	require.NoError(t, err)
 	assert.Equal(t, "It is 42.", got)
@@ -286,7 +286,7 @@ func TestTheHandlerOfAChainIsCalled(t *testing.T) {
 	r, inside := record(), record()
 	model := fake(func(context.Context, llms.CallOptions) (*llms.ContentResponse, error) { return answer("x"), nil })
 	prompt := prompts.NewPromptTemplate("q", nil)
-	handler := genailangchain.NewHandler(inside.Tracer, genailangchain.Component{Name: "own"})
+	handler := genailangchain.NewHandler(inside.Tracer, "own")
 	for _, options := range [][]chains.ChainCallOption{nil, {chains.WithCallback(handler)}} {
 		_, err := chains.Predict(t.Context(), genailangchain.WrapChain(chains.NewLLMChain(model, prompt, options...), r.Tracer, "c"), nil)
 		require.NoError(t, err)

@@ -12,28 +12,17 @@ import (
 	"github.com/genaitrace/otelgenai/genaitrace"
 )
 
-// A Component is what a [Handler] is attached to: callbacks do not say who calls.
-type Component struct {
-	// Name is the name of the chain, the agent, the tool or the data source: one of few.
-	Name string
-	// Agent says that runs of the chain are those of an agent: it is an executor. A chain
-	// that calls the same handler in the same context meanwhile is a planning step of it,
-	// as the chain inside an executor does.
-	Agent bool
-	// Model holds Provider and Model of a model. Where both are empty, callbacks of models
-	// record nothing: their spans would count again what [WrapModel] or the transport of
-	// package genaihttp counts.
-	Model genaitrace.Request
-}
-
-// A Handler records what callbacks tell: runs of chains and agents, tools, searches, and
-// model calls where [Component] asks for them, with the spans and metrics that the
-// wrappers of this package make. Make one for each chain, tool, retriever and model, and
-// use it as its callback handler. It is safe for concurrent use.
+// A Handler records what callbacks tell of chains, tools, searches and, where it is a
+// [NewModelHandler], of model calls, with the spans and metrics that the wrappers of this
+// package make. It is safe for concurrent use.
 //
 // Callbacks tell less than the wrappers see:
 //
+//   - They do not say who calls. So a Handler belongs to one chain, tool, retriever or
+//     model, and has its name.
 //   - The parent of each span is that of the context: a chain's span has no children.
+//   - The executor of an agent counts as a chain, since its model calls and tools, which
+//     the metrics of agents count, are not seen.
 //   - What ends is found by its context, a search by its query too. Of two that run at the
 //     same time in one context (chains.Apply) nobody can say which has ended, so their
 //     ends may be exchanged. Give each a context of its own.
@@ -51,16 +40,25 @@ type Component struct {
 type Handler struct {
 	callbacks.SimpleHandler // for the callbacks of which nothing is recorded
 
-	tracer    *genaitrace.Tracer
-	component Component
-	open      openSpans
+	tracer *genaitrace.Tracer
+	name   string
+	model  *genaitrace.Request // nil where model calls are not recorded
+	open   openSpans
 }
 
 var _ callbacks.Handler = (*Handler)(nil)
 
-// NewHandler makes the handler of one component.
-func NewHandler(tracer *genaitrace.Tracer, of Component) *Handler {
-	return &Handler{tracer: tracer, component: of}
+// NewHandler makes the handler of the chain, the tool or the retriever of that name: one
+// of few. Callbacks of models record nothing.
+func NewHandler(tracer *genaitrace.Tracer, name string) *Handler {
+	return &Handler{tracer: tracer, name: name}
+}
+
+// NewModelHandler makes the handler of a model; req is what [WrapModel] takes. A call
+// inside one of WrapModel is not recorded again. But below the handler the transport of
+// package genaihttp counts the same tokens once more: use one of the two.
+func NewModelHandler(tracer *genaitrace.Tracer, req genaitrace.Request) *Handler {
+	return &Handler{tracer: tracer, name: req.Model, model: &req}
 }
 
 // The kinds of spans that are open.
@@ -73,21 +71,11 @@ const (
 	kindModel
 )
 
-// HandleChainStart starts the span of a chain, an agent or a step of its.
+// HandleChainStart starts the span of a chain.
 func (h *Handler) HandleChainStart(ctx context.Context, _ map[string]any) {
-	var inside context.Context
-	var operation *genaitrace.Operation
-	if agent := h.open.agent(ctx); agent != nil {
-		_, operation = h.tracer.StartPlan(agent, h.component.Name)
-	} else if h.component.Agent {
-		runs, run := h.tracer.StartAgent(ctx, genaitrace.Agent{Name: h.component.Name})
-		inside, operation = runs, run.Operation
-	} else {
-		_, run := h.tracer.StartWorkflow(ctx, h.component.Name)
-		operation = run.Operation
-	}
-	if operation != nil {
-		h.open.add(ctx, kindChain, &openSpan{inside: inside, end: func(_ any, err error) { operation.Fail(err) }})
+	_, run := h.tracer.StartWorkflow(ctx, h.name)
+	if run.Operation != nil {
+		h.open.add(ctx, kindChain, &openSpan{end: func(_ any, err error) { run.Fail(err) }})
 	}
 }
 
@@ -103,7 +91,7 @@ func (h *Handler) HandleChainError(ctx context.Context, err error) {
 
 // HandleToolStart starts the span of a tool.
 func (h *Handler) HandleToolStart(ctx context.Context, input string) {
-	_, call := h.tracer.StartTool(ctx, genaitrace.ToolCall{Name: h.component.Name, Type: typeFunction})
+	_, call := h.tracer.StartTool(ctx, genaitrace.ToolCall{Name: h.name, Type: typeFunction})
 	if call.Operation == nil {
 		return
 	}
@@ -128,7 +116,7 @@ func (h *Handler) HandleToolError(ctx context.Context, err error) {
 
 // HandleRetrieverStart starts the span of a search.
 func (h *Handler) HandleRetrieverStart(ctx context.Context, query string) {
-	_, search := h.tracer.StartRetrieval(ctx, genaitrace.RetrievalRequest{DataSource: h.component.Name})
+	_, search := h.tracer.StartRetrieval(ctx, genaitrace.RetrievalRequest{DataSource: h.name})
 	if search.Operation == nil {
 		return
 	}
@@ -146,14 +134,12 @@ func (h *Handler) HandleRetrieverEnd(ctx context.Context, query string, document
 	h.open.end(ctx, kindRetriever, hash(query), documents, nil)
 }
 
-// HandleLLMGenerateContentStart starts the span of a model call, where [Component] asks
-// for it and no call of [WrapModel] is around it.
+// HandleLLMGenerateContentStart starts the span of a model call.
 func (h *Handler) HandleLLMGenerateContentStart(ctx context.Context, messages []llms.MessageContent) {
-	model := h.component.Model
-	if model.Provider == "" && model.Model == "" || genaitrace.CallFromContext(ctx) != nil {
+	if h.model == nil || genaitrace.CallFromContext(ctx) != nil {
 		return
 	}
-	inside, call := h.tracer.StartCall(ctx, model)
+	inside, call := h.tracer.StartCall(ctx, *h.model)
 	if call == nil {
 		return
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"github.com/tmc/langchaingo/agents"
-	"github.com/tmc/langchaingo/callbacks"
 	"github.com/tmc/langchaingo/chains"
 	"github.com/tmc/langchaingo/llms"
 	"github.com/tmc/langchaingo/llms/openai"
@@ -22,22 +21,20 @@ import (
 	"github.com/tmc/langchaingo/vectorstores"
 
 	genailangchain "github.com/genaitrace/otelgenai/adapters/langchaingo"
-	"github.com/genaitrace/otelgenai/genaitrace"
 )
 
 // An agent whose parts have handlers and no wrappers: every span is there, below that of
 // the context.
 func TestCallbacksOfAnAgent(t *testing.T) {
 	r := record()
-	handler := func(c genailangchain.Component) callbacks.Handler { return genailangchain.NewHandler(r.Tracer, c) }
 	server := serve(t,
 		stream(nil, delta(`"content":"Action: calculator\nAction Input: 2*21"`), finish, told, done),
 		stream(nil, delta(`"content":"Final Answer: 42"`), finish, told, done))
-	model := server.openai(t, plainClient(), openai.WithCallback(handler(genailangchain.Component{Model: request})))
-	tool := tools.Calculator{CallbacksHandler: handler(genailangchain.Component{Name: "calculator"})}
-	agent := handler(genailangchain.Component{Name: "accountant", Agent: true})
+	model := server.openai(t, plainClient(), openai.WithCallback(genailangchain.NewModelHandler(r.Tracer, request)))
+	tool := tools.Calculator{CallbacksHandler: genailangchain.NewHandler(r.Tracer, "calculator")}
 	executor := agents.NewExecutor(
-		agents.NewOneShotAgent(model, []tools.Tool{tool}, agents.WithCallbacksHandler(agent)), agents.WithCallbacksHandler(agent))
+		agents.NewOneShotAgent(model, []tools.Tool{tool}, agents.WithCallbacksHandler(genailangchain.NewHandler(r.Tracer, "step"))),
+		agents.WithCallbacksHandler(genailangchain.NewHandler(r.Tracer, "accountant")))
 
 	ctx, root := r.tp.Tracer("test").Start(t.Context(), "request")
 	got, err := chains.Run(ctx, executor, "What is 2 times 21?")
@@ -45,11 +42,11 @@ func TestCallbacksOfAnAgent(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "42", got)
 	assert.Equal(t, `request (internal)
-  invoke_agent accountant (internal)
-    plan accountant (internal)
-    plan accountant (internal)
+  invoke_workflow accountant (internal)
+  invoke_workflow step (internal)
   chat gpt-4.1 (client) gen_ai.usage.output_tokens=7
   execute_tool calculator (internal) genai.tool.status=ok
+  invoke_workflow step (internal)
   chat gpt-4.1 (client) gen_ai.usage.output_tokens=7
 `, r.tree("genai.tool.status", "gen_ai.usage.output_tokens"))
 }
@@ -57,9 +54,13 @@ func TestCallbacksOfAnAgent(t *testing.T) {
 // A handler of a model below a wrapper, and one that was not asked for model calls,
 // count nothing twice.
 func TestCallbacksOfAModelCountNothingTwice(t *testing.T) {
-	for _, of := range []genailangchain.Component{{Model: request}, {Name: "model"}} {
+	for _, asked := range []bool{false, true} {
 		r := record()
-		model := genailangchain.WrapModel(serve(t, whole("Hi")).openai(t, r.transport(), openai.WithCallback(genailangchain.NewHandler(r.Tracer, of))), r.Tracer, request)
+		handler := genailangchain.NewHandler(r.Tracer, "model")
+		if asked {
+			handler = genailangchain.NewModelHandler(r.Tracer, request)
+		}
+		model := genailangchain.WrapModel(serve(t, whole("Hi")).openai(t, r.transport(), openai.WithCallback(handler)), r.Tracer, request)
 		_, err := model.GenerateContent(t.Context(), human("Hi"))
 		require.NoError(t, err)
 		assert.Equal(t, "chat gpt-4.1", r.one(t).Name())
@@ -69,8 +70,8 @@ func TestCallbacksOfAModelCountNothingTwice(t *testing.T) {
 func TestCallbacksOfSearchesAndChains(t *testing.T) {
 	r := record()
 	retriever := vectorstores.ToRetriever(newLibrary(t, record()), 2)
-	retriever.CallbacksHandler = genailangchain.NewHandler(r.Tracer, genailangchain.Component{Name: "animals"})
-	h := genailangchain.NewHandler(r.Tracer, genailangchain.Component{Name: "ask"})
+	retriever.CallbacksHandler = genailangchain.NewHandler(r.Tracer, "animals")
+	h := genailangchain.NewHandler(r.Tracer, "ask")
 	ctx := t.Context()
 
 	h.HandleChainStart(ctx, nil)
@@ -91,7 +92,8 @@ func TestWhatIsAbandonedEnds(t *testing.T) {
 	t.Run("with its context", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := record()
-			h := genailangchain.NewHandler(r.Tracer, genailangchain.Component{Name: "n", Model: request})
+			h := genailangchain.NewHandler(r.Tracer, "n")
+			m := genailangchain.NewModelHandler(r.Tracer, request)
 			cancelled, cancel := context.WithCancel(t.Context())
 			late, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
@@ -99,7 +101,7 @@ func TestWhatIsAbandonedEnds(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			h.HandleToolStart(late, "q")
 			time.Sleep(time.Millisecond)
-			h.HandleLLMGenerateContentStart(late, nil)
+			m.HandleLLMGenerateContentStart(late, nil)
 			time.Sleep(time.Second)
 			cancel()
 			time.Sleep(time.Hour)
@@ -109,7 +111,7 @@ chat gpt-4.1 (client, error) error.type=timeout
 `, r.tree("error.type", "genai.tool.status"))
 			h.HandleRetrieverEnd(cancelled, "q", nil)
 			h.HandleToolError(late, nil)
-			h.HandleLLMError(late, nil)
+			m.HandleLLMError(late, nil)
 			assert.Len(t, r.spans.Ended(), 3)
 			for _, s := range r.spans.Ended() {
 				assert.LessOrEqual(t, s.EndTime().Sub(s.StartTime()), time.Minute)
@@ -119,7 +121,7 @@ chat gpt-4.1 (client, error) error.type=timeout
 	t.Run("after a time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := record()
-			h := genailangchain.NewHandler(r.Tracer, genailangchain.Component{Name: "n"})
+			h := genailangchain.NewHandler(r.Tracer, "n")
 			h.HandleChainStart(context.Background(), nil)
 			time.Sleep(time.Millisecond)
 			h.HandleToolStart(context.Background(), "q")
@@ -136,7 +138,7 @@ chat gpt-4.1 (client, error) error.type=timeout
 	t.Run("where there are too many", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := record()
-			h := genailangchain.NewHandler(r.Tracer, genailangchain.Component{Name: "n"})
+			h := genailangchain.NewHandler(r.Tracer, "n")
 			for i := range 1500 {
 				h.HandleRetrieverStart(context.Background(), strconv.Itoa(i))
 			}
@@ -150,7 +152,7 @@ chat gpt-4.1 (client, error) error.type=timeout
 	})
 	t.Run("in a context that cannot be compared", func(t *testing.T) {
 		r := record()
-		h := genailangchain.NewHandler(r.Tracer, genailangchain.Component{Name: "n", Agent: true})
+		h := genailangchain.NewHandler(r.Tracer, "n")
 		ctx := incomparable{t.Context(), nil}
 		h.HandleChainStart(ctx, nil)
 		h.HandleChainEnd(ctx, nil)
@@ -160,7 +162,7 @@ chat gpt-4.1 (client, error) error.type=timeout
 		synctest.Test(t, func(t *testing.T) {
 			r := record()
 			ctx, cancel := context.WithCancel(context.Background())
-			_, err := tools.Calculator{CallbacksHandler: genailangchain.NewHandler(r.Tracer, genailangchain.Component{Name: "calculator"})}.Call(ctx, "no sum")
+			_, err := tools.Calculator{CallbacksHandler: genailangchain.NewHandler(r.Tracer, "calculator")}.Call(ctx, "no sum")
 			require.NoError(t, err)
 			assert.Empty(t, r.spans.Ended(), "it reports no end where it cannot read its input")
 			cancel()
@@ -179,7 +181,7 @@ type incomparable struct {
 // Runs at the same time, each in a context of its own, are told apart.
 func TestCallbacksAtTheSameTime(t *testing.T) {
 	r := record()
-	h := genailangchain.NewHandler(r.Tracer, genailangchain.Component{Name: "n", Agent: true})
+	h := genailangchain.NewHandler(r.Tracer, "n")
 	var group sync.WaitGroup
 	for i := range 50 {
 		group.Go(func() {
@@ -211,7 +213,7 @@ func TestCallbacksAtTheSameTime(t *testing.T) {
 func TestSearchesInOneContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := record()
-		h := genailangchain.NewHandler(r.Tracer, genailangchain.Component{Name: "n"})
+		h := genailangchain.NewHandler(r.Tracer, "n")
 		h.HandleRetrieverStart(t.Context(), "first")
 		time.Sleep(time.Second)
 		h.HandleRetrieverStart(t.Context(), "second")
@@ -229,7 +231,7 @@ func TestSearchesInOneContext(t *testing.T) {
 // A client that reports its failures, and one that does not.
 func TestCallbacksOfAModelThatFails(t *testing.T) {
 	r := record()
-	h := genailangchain.NewHandler(r.Tracer, genailangchain.Component{Model: genaitrace.Request{Provider: "openai", Model: "gpt-4.1"}})
+	h := genailangchain.NewModelHandler(r.Tracer, request)
 	refusal := func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := serve(t, refusal).openai(t, plainClient(), openai.WithCallback(h)).GenerateContent(ctx, human("Hi"))

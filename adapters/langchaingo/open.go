@@ -37,9 +37,8 @@ type openKey struct {
 
 // An openSpan is one whose end is still to come.
 type openSpan struct {
-	end    func(result any, err error)
-	query  uint64          // hash of what a search looks for, which its end repeats
-	inside context.Context //nolint:containedctx // of an agent's run, for its steps
+	end   func(result any, err error)
+	query uint64 // hash of what a search looks for, which its end repeats
 
 	key   openKey
 	place *list.Element
@@ -130,20 +129,4 @@ func (o *openSpans) remove(s *openSpan) bool {
 		s.stop()
 	}
 	return true
-}
-
-// agent is the context inside the last run of an agent that started in ctx and has not
-// ended; nil where there is none.
-func (o *openSpans) agent(ctx context.Context) context.Context {
-	if !reflect.ValueOf(ctx).Comparable() {
-		return nil
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for _, s := range slices.Backward(o.by[openKey{ctx, kindChain}]) {
-		if s.inside != nil {
-			return s.inside
-		}
-	}
-	return nil
 }

@@ -98,7 +98,7 @@ func useEverything(t *testing.T, r *recording) {
 		fmt.Fprintf(w, `{"error":{"message":"status %s"}}`, planted)
 	}
 	for _, client := range []*http.Client{r.transport(), plainClient()} {
-		h := genailangchain.NewHandler(r.Tracer, genailangchain.Component{Name: "component", Model: request})
+		h := genailangchain.NewHandler(r.Tracer, "component")
 		model := genailangchain.WrapModel(serve(t, answer, refusal).openai(t, client), r.Tracer, request)
 		messages := []llms.MessageContent{
 			llms.TextParts(llms.ChatMessageTypeSystem, "asked "+planted),
@@ -119,8 +119,9 @@ func useEverything(t *testing.T, r *recording) {
 		_, err = chains.Predict(t.Context(), chain, map[string]any{"q": planted})
 		require.ErrorIs(t, err, failure)
 
-		h.HandleLLMGenerateContentStart(t.Context(), messages)
-		h.HandleLLMGenerateContentEnd(t.Context(), &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: "answered " + planted, ReasoningContent: "thought " + planted}}})
+		m := genailangchain.NewModelHandler(r.Tracer, request)
+		m.HandleLLMGenerateContentStart(t.Context(), messages)
+		m.HandleLLMGenerateContentEnd(t.Context(), &llms.ContentResponse{Choices: []*llms.ContentChoice{{Content: "answered " + planted, ReasoningContent: "thought " + planted}}})
 		h.HandleToolStart(t.Context(), "argument "+planted)
 		h.HandleToolEnd(t.Context(), "result "+planted)
 		h.HandleRetrieverStart(t.Context(), "searched "+planted)
