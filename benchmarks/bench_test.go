@@ -32,14 +32,20 @@ var records = []record{
 
 // BenchmarkStream is one streamed chat in memory, one event a read. What a column costs
 // a chunk is the difference from its bare column, by the number of chunks.
-func BenchmarkStream(b *testing.B) {
+func BenchmarkStream(b *testing.B) { benchColumns(b, false) }
+
+// BenchmarkLibrary is the same for the columns whose client is a library, which decodes
+// each event and takes a hundred times as long.
+func BenchmarkLibrary(b *testing.B) { benchColumns(b, true) }
+
+func benchColumns(b *testing.B, library bool) {
 	for _, r := range records {
 		for _, chunks := range []int{500, 2000} {
 			if r.metrics && chunks != 500 {
 				continue
 			}
 			for _, c := range column.All() {
-				if r.metrics && !c.Metrics {
+				if c.Library != library || (r.metrics && !c.Metrics) {
 					continue
 				}
 				b.Run(fmt.Sprintf("record=%s/chunks=%d/column=%s", r.name, chunks, c.Name), func(b *testing.B) {
@@ -52,6 +58,7 @@ func BenchmarkStream(b *testing.B) {
 
 func benchStream(b *testing.B, c column.Column, r record, chunks int) {
 	client := c.Wire(inMemory(events(c.API, chunks)), telemetryOf(b, r), nil)
+	readOne(b, client) // fills what is made once
 	b.ReportAllocs()
 	before := cpuTime()
 	for b.Loop() {

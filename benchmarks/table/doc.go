@@ -4,7 +4,7 @@
 //
 //	go run ./table
 //
-// It takes about five minutes. Each round runs every column once, in one binary, so that
+// It takes some five minutes on a quiet machine. Each round runs every column once, in one binary, so that
 // what else the machine does meets them alike; a ratio is taken within its round, and
 // the page has the median of the rounds.
 package main

@@ -21,11 +21,11 @@ func main() {
 
 func run() error {
 	rounds := flag.Int("rounds", 8, "how often to measure each column")
-	benchtime := flag.String("benchtime", "200ms", "how long each time, as in go test")
+	chats := flag.Int("chats", 300, "how many chats to measure each time; of libraries a tenth")
 	out := flag.String("o", "RESULTS.md", "`file` to write")
 	flag.Parse()
-	if flag.NArg() > 0 || *rounds < 1 {
-		return fmt.Errorf("want flags alone, and -rounds of at least 1: %q", os.Args[1:])
+	if flag.NArg() > 0 || *rounds < 1 || *chats < 10 {
+		return fmt.Errorf("want flags alone, -rounds of at least 1 and -chats of at least 10: %q", os.Args[1:])
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -42,14 +42,17 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	p := page{rounds: *rounds, benchtime: *benchtime, command: command(), truth: truth, load: []string{load()}}
-	if p.exported, err = b.round(ctx, "^BenchmarkExported$", "1x"); err != nil {
+	p := page{rounds: *rounds, chats: *chats, command: command(), truth: truth, load: []string{load()}}
+	if p.exported, err = b.round(ctx, newResults(), "^BenchmarkExported$", 1); err != nil {
 		return err
 	}
 	for i := range *rounds {
 		fmt.Fprintf(os.Stderr, "round %d of %d\n", i+1, *rounds)
-		r, err := b.round(ctx, "^BenchmarkStream$", *benchtime)
+		r, err := b.round(ctx, newResults(), "^BenchmarkStream$", *chats)
 		if err != nil {
+			return err
+		}
+		if r, err = b.round(ctx, r, "^BenchmarkLibrary$", *chats/10); err != nil {
 			return err
 		}
 		p.costs = append(p.costs, r)
@@ -85,13 +88,13 @@ func (b binary) truth(ctx context.Context, file string) (string, error) {
 	return string(text), err
 }
 
-// round runs the benchmarks once.
-func (b binary) round(ctx context.Context, benchmarks, benchtime string) (*results, error) {
-	text, err := output(ctx, b.path, "-test.run", "^$", "-test.bench", benchmarks, "-test.benchtime", benchtime)
+// round runs benchmarks once and adds what they measure.
+func (b binary) round(ctx context.Context, r *results, benchmarks string, times int) (*results, error) {
+	text, err := output(ctx, b.path, "-test.run", "^$", "-test.bench", benchmarks, "-test.benchtime", fmt.Sprintf("%dx", times))
 	if err != nil {
 		return nil, err
 	}
-	return read(bytes.NewReader(text))
+	return r, r.read(bytes.NewReader(text))
 }
 
 func output(ctx context.Context, name string, args ...string) ([]byte, error) {

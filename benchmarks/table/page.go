@@ -16,13 +16,13 @@ import (
 
 // A page is what RESULTS.md says.
 type page struct {
-	rounds    int
-	benchtime string
-	command   string
-	truth     string
-	load      []string // at the start and at the end
-	exported  *results
-	costs     []*results // by round
+	rounds   int
+	chats    int
+	command  string
+	truth    string
+	load     []string // at the start and at the end
+	exported *results
+	costs    []*results // by round
 }
 
 // cpu is the unit of what benchmarks report as cpu-ns/op: benchfmt reads seconds.
@@ -35,7 +35,7 @@ func (p *page) write(w io.Writer) error {
 	if len(p.costs) == 0 || len(p.costs[0].by) == 0 {
 		return fmt.Errorf("no benchmark ran")
 	}
-	fmt.Fprintf(w, head, p.command, p.rounds, p.benchtime, p.costs[0].machine, runtime.NumCPU(), runtime.Version(), strings.Join(p.load, " and "))
+	fmt.Fprintf(w, head, p.command, p.rounds, p.chats, p.chats/10, p.costs[0].machine, runtime.NumCPU(), runtime.Version(), strings.Join(p.load, " and "))
 	fmt.Fprint(w, truthText, p.truth, costText)
 	for _, c := range column.All() {
 		if c.Bare == "" {
@@ -84,7 +84,11 @@ func (p *page) ratio(c column.Column, record, chunks string) string {
 	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) || len(ratios) < 2 {
 		return round(s.Center)
 	}
-	return fmt.Sprintf("%s (%s … %s)", round(s.Center), round(s.Lo), round(s.Hi))
+	center := round(s.Center)
+	if s.Lo < 0 && s.Hi > 0 {
+		center = "~"
+	}
+	return fmt.Sprintf("%s (%s … %s)", center, round(s.Lo), round(s.Hi))
 }
 
 // round has two digits that mean something.

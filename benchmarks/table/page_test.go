@@ -24,8 +24,8 @@ func rounds(t *testing.T, n int) []*results {
 		}
 		fmt.Fprintf(&text, "BenchmarkStream/record=spans+metrics/chunks=500/column=otelgenai-2 10 1 ns/op %d cpu-ns/op\n", slow*201_000)
 		fmt.Fprintf(&text, "BenchmarkStream/record=nothing/chunks=500/column=bare-2 10 1 ns/op %d cpu-ns/op\n", slow*1000)
-		r, err := read(strings.NewReader(text.String()))
-		require.NoError(t, err)
+		r := newResults()
+		require.NoError(t, r.read(strings.NewReader(text.String())))
 		all = append(all, r)
 	}
 	return all
@@ -53,6 +53,21 @@ func TestRatiosAreTakenWithinARound(t *testing.T) {
 	assert.Equal(t, "2.5", p.memory(ours, "B/op", 1))
 	assert.Empty(t, p.ratio(ours, "spans", "2000"), "not measured")
 	assert.Empty(t, p.ratio(named(t, "otelhttp"), "spans", "500"), "not measured")
+}
+
+// What is drowned by the work of a library is not told as a number.
+func TestAnIntervalAroundZeroHasNoCenter(t *testing.T) {
+	all := rounds(t, 8)
+	for i, r := range all {
+		if i%2 == 0 { // the bare client was slower
+			require.NoError(t, r.read(strings.NewReader("BenchmarkStream/record=spans/chunks=500/column=openai-go-2 10 900000 cpu-ns/op\n")))
+		} else {
+			require.NoError(t, r.read(strings.NewReader("BenchmarkStream/record=spans/chunks=500/column=openai-go-2 10 100000 cpu-ns/op\n")))
+		}
+		require.NoError(t, r.read(strings.NewReader("BenchmarkStream/record=spans/chunks=500/column=openai-go+otelgenai-2 10 500000 cpu-ns/op\n")))
+	}
+	p := page{costs: all}
+	assert.Regexp(t, `^~ \(-.+ … \d`, p.ratio(named(t, "openai-go+otelgenai"), "spans", "500"))
 }
 
 // Too few rounds have a median and no interval.

@@ -17,19 +17,20 @@ type results struct {
 	machine string
 }
 
-func read(r io.Reader) (*results, error) {
-	out := &results{by: make(map[key]*benchfmt.Result)}
-	reader := benchfmt.NewReader(r, "benchmarks")
+func newResults() *results { return &results{by: make(map[key]*benchfmt.Result)} }
+
+func (r *results) read(from io.Reader) error {
+	reader := benchfmt.NewReader(from, "benchmarks")
 	for reader.Scan() {
 		switch rec := reader.Result().(type) {
 		case *benchfmt.SyntaxError:
-			return nil, rec
+			return rec
 		case *benchfmt.Result:
-			out.by[keyOf(rec.Name)] = rec.Clone()
-			out.machine = fmt.Sprintf("%s/%s, %s", rec.GetConfig("goos"), rec.GetConfig("goarch"), rec.GetConfig("cpu"))
+			r.by[keyOf(rec.Name)] = rec.Clone()
+			r.machine = fmt.Sprintf("%s/%s, %s", rec.GetConfig("goos"), rec.GetConfig("goarch"), rec.GetConfig("cpu"))
 		}
 	}
-	return out, reader.Err()
+	return reader.Err()
 }
 
 // keyOf reads what a sub-benchmark is of from its name.

@@ -3,10 +3,11 @@ package main
 // head begins the page.
 const head = `# Side by side
 
-Made by ` + "`%s`" + ` in this directory: medians of %d rounds of %s a column, on %s, %d
-cores, %s; load of the machine at the start and at the end: %s. It is a machine
-that others use too, so there are no absolute times here. A row can be had alone with
-` + "`go test -run Truth -v .` or `go test -bench Stream -run '^$' .`" + `.
+Made by ` + "`%s`" + ` in this directory: medians of %d rounds of %d chats a column
+(libraries: %d), on %s, %d cores, %s; load of the machine at the start and at
+the end: %s. Others use it too, so there are no absolute times here. What the two tables
+rest on can be had alone with
+` + "`go test -run Truth -v .` and `go test -bench . -run '^$' .`" + `.
 
 | column | what it is |
 |---|---|
@@ -41,16 +42,16 @@ CPU time a chunk above the same client without instrumentation, as a multiple of
 "handwritten" in the same round; in brackets the 95 % interval of the median. In memory,
 one event a read; AlwaysSample, a batch processor and an exporter that does nothing. "Not
 sampled" is NeverSample, over "handwritten" recorded. Where a library decodes the stream
-itself its own work is many times that, so intervals of its rows are wide. Memory is for
-500 chunks; OTLP bytes are of one chat of 2,000 chunks, by the SDK's exporter, uncompressed.
+itself its own work is a hundred times that: the intervals of its rows are wide, and "~"
+stands for one that holds zero. Memory is for 500 chunks; OTLP bytes are of one chat of 2,000 chunks, by the SDK's exporter, uncompressed.
 
 | column | × handwritten, 500 chunks | 2,000 chunks | not sampled | bytes a chunk | allocations a chunk | OTLP bytes |
 |---|---|---|---|---|---|---|
 `
 
 const tail = `
-otelhttp reads no body, so nothing that does can be cheaper; it knows no token, and its
-span of a stream ends with the body without a word on why. "handwritten" trusts that its
+otelhttp reads no body: it is cheaper than all that do, and knows no token, usage or finish
+reason. "handwritten" is cheap because it is not always right: it trusts that its
 events come whole, in one API, one framing and one encoding. By default the SDK keeps the
 last 128 events of a span, so an event for each token loses the first one, and the bytes
 it exports are those of the 128. Our metrics are recorded also where the trace is not
