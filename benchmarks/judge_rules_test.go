@@ -21,13 +21,13 @@ func TestJudge(t *testing.T) {
 	start := time.Now()
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	came := writeLog{began: at(100)}
-	says := func(ms int) func(sdktrace.ReadOnlySpan) (time.Time, bool) {
-		return func(sdktrace.ReadOnlySpan) (time.Time, bool) { return at(ms), ms > 0 }
+	says := func(ms int) func(sdktrace.ReadOnlySpan, time.Time) (time.Time, bool) {
+		return func(sdktrace.ReadOnlySpan, time.Time) (time.Time, bool) { return at(ms), ms > 0 }
 	}
 	told := []attribute.KeyValue{genaiconv.UsageInputTokens(19), genaiconv.UsageOutputTokens(5), genaiconv.ResponseFinishReasons("stop")}
 	for _, tt := range []struct {
 		name     string
-		said     func(sdktrace.ReadOnlySpan) (time.Time, bool)
+		said     func(sdktrace.ReadOnlySpan, time.Time) (time.Time, bool)
 		attrs    []attribute.KeyValue
 		status   codes.Code
 		truth    truth
@@ -57,7 +57,7 @@ func TestJudge(t *testing.T) {
 			log.OnEnd(tracetest.SpanStub{
 				SpanKind: trace.SpanKindClient, StartTime: start, Attributes: tt.attrs, Status: sdktrace.Status{Code: tt.status},
 			}.Snapshot())
-			got := judge(column.Column{FirstToken: tt.said}, "", tt.truth, tt.log, at(105), log)
+			got := judge(column.Column{FirstToken: tt.said}, "", tt.truth, tt.log, start, at(105), log)
 			assert.Equal(t, tt.allRight, got.ok(), "%+v", got)
 			got.notes = nil
 			assert.Equal(t, tt.want, got)
@@ -66,7 +66,7 @@ func TestJudge(t *testing.T) {
 	t.Run("a span that never ends", func(t *testing.T) {
 		log := new(spanLog)
 		log.OnStart(t.Context(), nil)
-		got := judge(column.Column{}, "", done(wordsOf(column.OpenAI)), came, at(105), log)
+		got := judge(column.Column{}, "", done(wordsOf(column.OpenAI)), came, start, at(105), log)
 		assert.True(t, got.unended)
 		assert.Equal(t, [3]verdict{silent, silent, silent}, [3]verdict{got.ttft, got.usage, got.finish})
 	})

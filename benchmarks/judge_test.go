@@ -51,7 +51,7 @@ func (c *cell) notef(format string, args ...any) {
 const slack = time.Millisecond
 
 // judge compares what a column said of a row with the truth.
-func judge(c column.Column, name string, is truth, log writeLog, by time.Time, spans *spanLog) cell {
+func judge(c column.Column, name string, is truth, log writeLog, sent, by time.Time, spans *spanLog) cell {
 	out := cell{row: name, failed: is.failed}
 	if out.unended = !spans.settled(); out.unended {
 		out.notef("a span never ended")
@@ -61,7 +61,7 @@ func judge(c column.Column, name string, is truth, log writeLog, by time.Time, s
 		out.ttft, out.usage, out.finish = missing(!log.began.IsZero()), missing(!is.silent && is.usage != usage{}), missing(is.finish != nil)
 		return out
 	}
-	out.judgeTTFT(c, span, log, by)
+	out.judgeTTFT(c, span, log, sent, by)
 	attrs := attribute.NewSet(slices.Clone(span.Attributes())...) // NewSet sorts what it gets
 	out.judgeUsage(&attrs, is)
 	out.judgeFinish(c, &attrs, is)
@@ -78,12 +78,12 @@ func missing(expected bool) verdict {
 	return unasked
 }
 
-func (c *cell) judgeTTFT(col column.Column, span sdktrace.ReadOnlySpan, log writeLog, by time.Time) {
+func (c *cell) judgeTTFT(col column.Column, span sdktrace.ReadOnlySpan, log writeLog, sent, by time.Time) {
 	c.ttft = missing(!log.began.IsZero())
 	if col.FirstToken == nil {
 		return
 	}
-	said, ok := col.FirstToken(span)
+	said, ok := col.FirstToken(span, sent)
 	switch {
 	case !ok && c.ttft == silent:
 		c.notef("no TTFT")

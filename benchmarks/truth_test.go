@@ -107,7 +107,7 @@ func play(t *testing.T, c column.Column, r row) cell {
 	is := r.truth(wordsOf(c.API))
 	cancel()
 	served.Wait()
-	got := judge(c, r.name, is, s.log, v.by(s.log), spans)
+	got := judge(c, r.name, is, s.log, v.watch.sent, v.by(s.log), spans)
 	if got.unread = r.use == nil && !is.failed && v.short(s); got.unread {
 		got.notef("its library stopped reading: not counted")
 	}

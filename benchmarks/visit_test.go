@@ -97,7 +97,8 @@ func (v *visit) short(s *script) bool {
 
 // A watch notes when which part of an answer was read through a transport.
 type watch struct {
-	decoded bool // the transport decoded it
+	sent    time.Time // when the transport got the request
+	decoded bool      // the transport decoded it
 
 	mu    sync.Mutex
 	total int
@@ -109,6 +110,7 @@ type watch struct {
 
 func (w *watch) wrap(base http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		w.sent = time.Now()
 		resp, err := base.RoundTrip(req)
 		if err == nil {
 			w.decoded = resp.Uncompressed

@@ -43,7 +43,8 @@ CPU time a chunk above the same client without instrumentation, as a multiple of
 one event a read; AlwaysSample, a batch processor and an exporter that does nothing. "Not
 sampled" is NeverSample, over "handwritten" recorded. Where a library decodes the stream
 itself its own work is a hundred times that: the intervals of its rows are wide, and "~"
-stands for one that holds zero. Memory is for 500 chunks; OTLP bytes are of one chat of 2,000 chunks, by the SDK's exporter, uncompressed.
+stands for one that holds zero. Memory is for 500 chunks; OTLP bytes are of one chat of
+2,000 chunks, by the SDK's exporter, uncompressed.
 
 | column | × handwritten, 500 chunks | 2,000 chunks | not sampled | bytes a chunk | allocations a chunk | OTLP bytes |
 |---|---|---|---|---|---|---|

@@ -56,9 +56,9 @@ type Column struct {
 	// Client makes the client that uses the transport.
 	Client func(rt http.RoundTripper, t Telemetry) Client
 
-	// FirstToken reads from an ended span when the first token came. Nil: the
-	// instrumentation does not say.
-	FirstToken func(s sdktrace.ReadOnlySpan) (time.Time, bool)
+	// FirstToken reads from an ended span when the first token came, where the request
+	// was given to the transport at sent. Nil: the instrumentation does not say.
+	FirstToken func(s sdktrace.ReadOnlySpan, sent time.Time) (time.Time, bool)
 
 	// StopReason is the key of the one finish reason, where the official key is not
 	// written.

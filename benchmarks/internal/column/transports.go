@@ -11,7 +11,6 @@ import (
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/propagation"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -49,17 +48,6 @@ func otelHTTP(base http.RoundTripper, t Telemetry) http.RoundTripper {
 
 func ours(base http.RoundTripper, t Telemetry) http.RoundTripper {
 	return genaihttp.NewTransport(base, genaihttp.WithTracerProvider(t.Traces), genaihttp.WithMeterProvider(t.Metrics))
-}
-
-// ourFirstToken is the time of our event. The attribute counts from the call's start,
-// which is not the span's where another library made that.
-func ourFirstToken(s sdktrace.ReadOnlySpan) (time.Time, bool) {
-	for _, e := range s.Events() {
-		if e.Name == semconv.EventFirstToken {
-			return e.Time, true
-		}
-	}
-	return sinceStart(semconv.LLMTTFTMsKey, time.Millisecond)(s)
 }
 
 // plain is an application that reads the body of an answer as it comes, and decodes
