@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -263,4 +264,22 @@ func TestTheHeaderOfAProbeOpensNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	assert.True(t, reached)
+}
+
+// A transport that gets no answer is what the check names, and not the way to it.
+func TestATransportThatHangsIsNamed(t *testing.T) {
+	root := genaihttp.NewHandler(http.NotFoundHandler(), genaihttp.WithTracerProvider(sdktrace.NewTracerProvider()))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := genaihttp.Check(ctx, root, hanging{})
+	require.ErrorContains(t, err, "check of transport: a request to a server of this process did not arrive")
+	require.NotContains(t, err.Error(), "check of handler")
+}
+
+// hanging is a transport whose network swallows everything.
+type hanging struct{}
+
+func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, context.Cause(r.Context())
 }

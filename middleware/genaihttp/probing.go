@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/metric/noop"
 	"go.opentelemetry.io/otel/trace"
@@ -158,6 +159,11 @@ func (p *probing) send(ctx context.Context) (err error) {
 			err = fmt.Errorf("panic: %v", v)
 		}
 	}()
+	if end, ok := ctx.Deadline(); ok { // lest the request that this one is a part of ends with it
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.callee+probeRoute, http.NoBody)
 	if err != nil {
 		return err
