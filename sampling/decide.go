@@ -62,7 +62,7 @@ func (t *Tail) decideNow(s *shard, seg *segment, custom uint64, out *outcomes) {
 // finalVerdict judges a segment as if nothing more came, lets policies learn from it,
 // and says by what it is kept whole.
 func (t *Tail) finalVerdict(s *shard, seg *segment, custom uint64) (*view, keptInfo) {
-	v := s.view(seg, seg.end)
+	v := s.view(seg, t.upTo(seg))
 	v.final, v.asked, v.custom = true, true, custom
 	v.counts, seg.counted = !seg.counted, true
 	d := t.policy.verdictOn(v)
@@ -71,6 +71,16 @@ func (t *Tail) finalVerdict(s *shard, seg *segment, custom uint64) (*view, keptI
 		whole = seg.promise
 	}
 	return v, whole
+}
+
+// upTo is until when a segment has lasted: its last end, or now while a root of it runs.
+func (t *Tail) upTo(seg *segment) time.Time {
+	if seg.running > 0 {
+		if now := t.epoch.Add(t.sinceEpoch()); now.After(seg.end) {
+			return now
+		}
+	}
+	return seg.end
 }
 
 // keepEarly keeps a segment if its policies are certain at a time before its end.

@@ -1,6 +1,7 @@
 package sampling_test
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"sync/atomic"
@@ -231,4 +232,20 @@ func weight(ot string) float64 {
 		t += d * unit
 	}
 	return 1 / (1 - t)
+}
+
+// What runs when it is judged has lasted until then: nothing is learnt from it that is
+// shorter, also where no span of it has ended.
+func TestWhatRunsIsNotLearntAsShort(t *testing.T) {
+	p := sampling.AboveQuantile(0.5, sampling.QuantileOptions{MinSamples: 10})
+	inBubble(t, p, func(t *testing.T, s *service) {
+		for range 20 {
+			s.Start(context.Background(), "never ends")
+		}
+		time.Sleep(15 * time.Second)
+		s.request("short", time.Second, false)
+		assert.Empty(t, s.exported(), "it is shorter than most")
+		s.request("long", time.Minute, false)
+		assert.Len(t, s.exported(), 3)
+	}, sampling.WithLimits(sampling.Limits{Age: 10 * time.Second}))
 }
