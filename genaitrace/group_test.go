@@ -267,3 +267,19 @@ func TestAGroupIsSafeForConcurrentUse(t *testing.T) {
 	assert.Len(t, r.spans("task"), 160)
 	assert.Empty(t, r.faults())
 }
+
+// A task has no role, which the record of an error must have; what failed in it has one,
+// and a record of its own.
+func TestATaskThatFailsLeavesTheRecordToWhatFailedInIt(t *testing.T) {
+	tr, captured := observed(t)
+	group := tr.NewGroup(t.Context())
+	group.Go("search.dense", func(ctx context.Context) (err error) {
+		_, search := tr.StartRetrieval(ctx, genaitrace.RetrievalRequest{})
+		defer search.EndErr(&err)
+		return typedError("index_gone")
+	})
+	require.Error(t, group.Wait())
+	logged := logsNamed(captured(), semconv.EventGenAIException)
+	require.Len(t, logged, 1)
+	assert.Contains(t, logged[0].Attributes, semconv.GenAISpanRole(semconv.GenAISpanRoleRetrieval))
+}

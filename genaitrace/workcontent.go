@@ -148,9 +148,10 @@ func (e *evaluationEnd) log(o *Operation, end operationEnd) {
 	o.t.emitEvaluation(o.ctx, &result, end.errType, o.base.Add(time.Duration(end.took)))
 }
 
-// logException writes the record of an operation that failed.
+// logException writes the record of an operation that failed. What has no role, such as a
+// task, leaves it to what failed in it.
 func (o *Operation) logException(end operationEnd, err error, took int64) {
-	if !end.how.isError() {
+	if !end.how.isError() || o.kind.role == "" {
 		return
 	}
 	event := exceptionEvent
