@@ -39,6 +39,7 @@ type run struct {
 	streams bool      // what it gave back goes on
 	at      time.Time // when it gave that back, where it does not
 	err     error
+	broken  error // of the last stream below, where that broke before r gave something back
 	ended   bool
 	unwatch func() bool
 }
@@ -110,6 +111,7 @@ func (r *run) add(child *run) bool {
 		r.below = make(map[*run]struct{})
 	}
 	r.below[child] = struct{}{}
+	r.broken = nil // whoever goes on after a broken stream has dealt with it, as a retry does
 	return true
 }
 
@@ -194,6 +196,9 @@ func (r *run) giveBack(err error, streams bool) {
 	if r.err == nil { // else its stream was read to the end already
 		r.err = err
 	}
+	if streams && r.err == nil {
+		r.err = r.broken
+	}
 	var left []*run
 	if !streams {
 		r.at = time.Now()
@@ -238,7 +243,7 @@ func (r *run) end() {
 		return
 	}
 	r.ended = true
-	err, at, parent := r.err, r.at, r.parent
+	err, at, parent, streamed := r.err, r.at, r.parent, r.streams
 	if r.unwatch != nil {
 		r.unwatch()
 	}
@@ -256,21 +261,24 @@ func (r *run) end() {
 		r.handle.Fail(cause(err))
 	}
 	if parent != nil {
-		parent.leave(r, err)
+		parent.leave(r, err, streamed)
 	}
 }
 
 // leave takes child, which has ended with err, from below r. What r streams ends as it
-// does.
-func (r *run) leave(child *run, err error) {
+// does; streamed says that child gave back a stream itself.
+func (r *run) leave(child *run, err error, streamed bool) {
 	r.mu.Lock()
 	if _, ok := r.below[child]; !ok {
 		r.mu.Unlock()
 		return
 	}
 	delete(r.below, child)
-	if r.back && r.streams && r.err == nil {
+	switch {
+	case r.back && r.streams && r.err == nil:
 		r.err = err
+	case !r.back && streamed:
+		r.broken = err
 	}
 	over := r.over()
 	r.mu.Unlock()

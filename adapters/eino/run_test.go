@@ -281,6 +281,75 @@ func TestToolsThatStream(t *testing.T) {
 	}
 }
 
+// TestAStreamThatBreaksBeforeItsGraphReturns: the graph waits for another branch.
+func TestAStreamThatBreaksBeforeItsGraphReturns(t *testing.T) {
+	for _, wrapped := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := record(t)
+			var used model.ToolCallingChatModel = &piped{pieces: answer()[:1], end: ownError{}}
+			if wrapped {
+				used = genaieino.WrapChatModel(used, r.tracer)
+			}
+			g := compose.NewGraph[[]*schema.Message, map[string]any]()
+			require.NoError(t, g.AddChatModelNode("model", used, compose.WithOutputKey("model")))
+			require.NoError(t, g.AddLambdaNode("slow", compose.InvokableLambda(func(context.Context, []*schema.Message) (string, error) {
+				time.Sleep(10 * gap)
+				return "done", nil
+			}), compose.WithOutputKey("slow")))
+			for _, name := range []string{"model", "slow"} {
+				require.NoError(t, g.AddEdge(compose.START, name))
+				require.NoError(t, g.AddEdge(name, compose.END))
+			}
+			graph, err := g.Compile(t.Context(), compose.WithGraphName("graph"), compose.WithNodeTriggerMode(compose.AllPredecessor))
+			require.NoError(t, err)
+			sr, err := graph.Stream(t.Context(), ask("x"), compose.WithCallbacks(r.handler()))
+			for err == nil {
+				_, err = sr.Recv()
+			}
+			require.ErrorIs(t, err, ownError{})
+			sr.Close()
+			synctest.Wait()
+			for _, name := range []string{"chat", "invoke_workflow graph"} {
+				assertFailed(t, r.span(name), "genaieino_test.ownError")
+			}
+		})
+	}
+}
+
+// A retrying model asks another one again where its stream breaks.
+type retrying struct{ model.ToolCallingChatModel }
+
+func (m retrying) Stream(ctx context.Context, in []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+	for {
+		sr, err := m.ToolCallingChatModel.Stream(ctx, in, opts...)
+		if err != nil {
+			return nil, err
+		}
+		whole, err := schema.ConcatMessageStream(sr)
+		if err == nil {
+			return schema.StreamReaderFromArray([]*schema.Message{whole}), nil
+		}
+	}
+}
+
+func (retrying) IsCallbacksEnabled() bool { return true }
+
+func TestARetryMakesUpForABrokenStream(t *testing.T) {
+	r := record(t)
+	inner := &piped{pieces: answer(), end: ownError{}, once: true}
+	chain, err := compose.NewChain[[]*schema.Message, *schema.Message]().
+		AppendChatModel(retrying{genaieino.WrapChatModel(inner, r.tracer)}).Compile(t.Context(), compose.WithGraphName("answer"))
+	require.NoError(t, err)
+	sr, err := chain.Stream(t.Context(), ask("x"), compose.WithCallbacks(r.handler()))
+	readAll(t, sr, err)
+	ended(t, r)
+	calls := r.captured().Named("chat")
+	require.Len(t, calls, 2)
+	assertFailed(t, calls[0], "genaieino_test.ownError")
+	assertWell(t, calls[1])
+	assertWell(t, r.span("invoke_workflow answer"))
+}
+
 // TestTheSameHandlerTwice: for the process and for the run.
 func TestTheSameHandlerTwice(t *testing.T) {
 	r := record(t)

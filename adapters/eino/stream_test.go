@@ -33,6 +33,7 @@ type piped struct {
 	callbacks bool // it calls them itself
 	pieces    []*schema.Message
 	end       error // in the place of the end of the stream
+	once      bool  // it ends so once
 	refuse    error
 	crash     bool // in the call
 	explode   bool // in what the reader of the stream runs
@@ -126,7 +127,7 @@ func (m *piped) send(ctx context.Context, sw *schema.StreamWriter[*schema.Messag
 		}
 		m.sent.Add(1)
 	}
-	if m.end != nil {
+	if m.end != nil && !(m.once && m.sent.Load() > int64(len(m.pieces))) {
 		time.Sleep(gap)
 		sw.Send(nil, m.end)
 	}
