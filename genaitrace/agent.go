@@ -41,9 +41,10 @@ func (a *Agent) clean(operation genaiconv.OperationNameAttr) {
 	a.DataSource = bound.String(a.DataSource, maxName)
 	a.Request.Operation, a.Request.Stream = operation, false
 	a.Request.clean()
+	a.Request.ReasoningLevel, a.Request.EncodingFormats = "", nil
 	if !a.Remote {
 		a.ID, a.Version = "", ""
-		a.Request.Provider, a.Request.ServerAddress = "", ""
+		a.Request.Provider, a.Request.ServerAddress, a.Request.PreviousResponseID = "", "", ""
 	}
 }
 

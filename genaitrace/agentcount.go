@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/genaitrace/otelgenai/genaitrace/content"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
@@ -17,7 +18,8 @@ type agentEnd struct {
 	remote  bool
 	inner   bool // the official usage keys stand elsewhere
 	request Request
-	usage   usage // as SetUsage says; the operation's lock
+	usage   usage         // as SetUsage says; the operation's lock
+	content *contentNotes // nil where nothing may be written; the operation's lock
 
 	mu          sync.Mutex
 	inferences  int64
@@ -104,7 +106,8 @@ func (e *agentEnd) settle(end operationEnd, attrs []attribute.KeyValue) (operati
 			}
 		}
 	}
-	return end, used.appendTo(attrs, e.inner)
+	attrs = used.appendTo(attrs, e.inner)
+	return end, e.content.appendTo(attrs, content.OnSpans)
 }
 
 func (e *agentEnd) record(o *Operation, end operationEnd) {

@@ -57,6 +57,54 @@ func TestDoPassesErrorsUnchangedAndRecordsThem(t *testing.T) {
 	}
 }
 
+// A caller of Do that goes away, or whose time is up, while it waits: the call ends then,
+// once, whatever the function makes of it.
+func TestDoEndsWithItsContext(t *testing.T) {
+	const took = 25 * time.Millisecond
+	for name, tt := range map[string]struct {
+		bound    func(context.Context) (context.Context, context.CancelFunc)
+		answers  bool // although its context has ended
+		wantType string
+	}{
+		"cancelled":                      {bound: cancelledAfter(took)},
+		"a deadline":                     {bound: deadlineAfter(took), wantType: "timeout"},
+		"answered although cancelled":    {bound: cancelledAfter(took), answers: true},
+		"answered although it took long": {bound: deadlineAfter(took), answers: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := record(t)
+				ctx, cancel := tt.bound(t.Context())
+				defer cancel()
+				_, err := genaitrace.Do(ctx, r.Tracer, genaitrace.Request{}, func(ctx context.Context) (int, error) {
+					<-ctx.Done()
+					if tt.answers {
+						return 1, nil
+					}
+					return 0, ctx.Err()
+				})
+				assert.Equal(t, tt.answers, err == nil)
+				s := r.span("chat")
+				s.assertStatus(tt.wantType)
+				assert.Equal(t, took, s.EndTime().Sub(s.StartTime()))
+				assert.Equal(t, took.Seconds(), r.once("gen_ai.client.inference.duration"))
+			})
+		})
+	}
+}
+
+func cancelledAfter(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		time.AfterFunc(d, cancel)
+		return ctx, cancel
+	}
+}
+
+func deadlineAfter(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
+}
+
 func TestAPanicPassesDo(t *testing.T) {
 	r := record(t)
 	assert.PanicsWithValue(t, "do", func() {

@@ -254,8 +254,18 @@ func everything(c *capture.Capture) string {
 			}
 		}
 	}
+	origin := func(r *capture.Resource, s *capture.Scope) {
+		if r != nil {
+			attrs(r.Attributes)
+		}
+		if s != nil {
+			b.WriteString(s.Name + "\n" + s.Version + "\n")
+			attrs(s.Attributes)
+		}
+	}
 	for _, s := range c.Spans {
 		b.WriteString(s.Name + "\n" + s.StatusMessage + "\n" + s.TraceState + "\n")
+		origin(s.Resource, s.Scope)
 		attrs(s.Attributes)
 		for _, e := range s.Events {
 			b.WriteString(e.Name + "\n")
@@ -267,11 +277,13 @@ func everything(c *capture.Capture) string {
 		}
 	}
 	for _, l := range c.Logs {
-		b.WriteString(l.EventName + "\n" + l.Body.String() + "\n")
+		b.WriteString(l.EventName + "\n" + l.SeverityText + "\n" + l.Body.String() + "\n")
+		origin(l.Resource, l.Scope)
 		attrs(l.Attributes)
 	}
 	for _, m := range c.Metrics {
-		b.WriteString(m.Name + "\n")
+		b.WriteString(m.Name + "\n" + m.Unit + "\n")
+		origin(m.Resource, m.Scope)
 		for _, p := range m.Points {
 			attrs(p.Attributes)
 			for _, e := range p.Exemplars {

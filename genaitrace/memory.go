@@ -14,7 +14,7 @@ import (
 
 // A MemoryAccess holds what is known of an operation on an agent's memory when it
 // starts. Zero values are unknown and leave no attribute. What is searched for and what
-// is remembered are content and have no place here.
+// is remembered are content and have no place here; see [Memory.SetQuery].
 type MemoryAccess struct {
 	// Operation is what is done, such as create_memory; zero means search_memory.
 	Operation genaiconv.OperationNameAttr

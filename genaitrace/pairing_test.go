@@ -60,9 +60,11 @@ func TestEverySpanOfTheRegistryIsPairedWithWhatRecordsIt(t *testing.T) {
 		}
 		assertMethod(t, p.by)
 		for way, err := range map[string]error{"ends well": nil, "fails": typedError("device_lost")} {
-			t.Run(span.Type+"/"+way, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { p.check(t, span, err) })
-			})
+			for _, level := range []content.Level{content.Off, content.Full} {
+				t.Run(span.Type+"/"+way+", content "+level.String(), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { p.check(t, span, err, level) })
+				})
+			}
 		}
 	}
 	for name := range pairings {
@@ -145,9 +147,11 @@ func inferenceSpan() semconv.Span {
 	return span
 }
 
-func (p pairing) check(t *testing.T, want semconv.Span, err error) {
+func (p pairing) check(t *testing.T, want semconv.Span, err error, level content.Level) {
 	starts := &startRecorder{attrs: map[trace.SpanID][]attribute.KeyValue{}}
-	r := recordWith(t, []genaitrace.Option{genaitrace.WithStepEvents(8)}, sdktrace.WithSpanProcessor(starts))
+	r := recordWith(t, []genaitrace.Option{
+		genaitrace.WithStepEvents(8), genaitrace.WithContent(level), genaitrace.WithContentPlace(content.OnSpans),
+	}, sdktrace.WithSpanProcessor(starts))
 	p.run(genaitrace.ContextWith(t.Context(), p.facts...), r, err)
 	s := r.span(p.name)
 	assert.Empty(t, r.faults())
@@ -162,10 +166,14 @@ func (p pairing) check(t *testing.T, want semconv.Span, err error) {
 	assert.True(t, ok && recognized.Type == want.Type, "recognized as %s", recognized.Type)
 
 	for _, a := range want.Attributes {
+		has := s.hasAny(a.Key)
+		if known, _ := semconv.Lookup(a.Key); known.Content {
+			assert.Equal(t, level != content.Off && p.reason(a.Key) == "", has, "%s is content", a.Key)
+			continue
+		}
 		if a.Level == semconv.LevelOptIn {
 			continue
 		}
-		has := s.hasAny(a.Key)
 		verdict := a.When.Check(a.Key, err != nil, s.get)
 		switch reason := p.reason(a.Key); {
 		case reason != "":

@@ -30,10 +30,16 @@ type Request struct {
 	Stream bool
 	// MaxTokens is the largest number of tokens to generate.
 	MaxTokens int
-	// Temperature, TopP and TopK are the sampling settings of the request, Seed is
-	// what makes its sampling repeat.
-	Temperature, TopP *float64
-	TopK, Seed        *int
+	// Temperature, TopP, TopK and the penalties are the sampling settings of the
+	// request, Seed is what makes its sampling repeat.
+	Temperature, TopP                 *float64
+	FrequencyPenalty, PresencePenalty *float64
+	TopK, Seed                        *int
+	// ReasoningLevel is the effort that the model is asked to spend on reasoning, in
+	// the words of the provider, such as "low".
+	ReasoningLevel string
+	// PreviousResponseID identifies the stored response that the request goes on from.
+	PreviousResponseID string
 	// Choices is how many answers the request asks for; 1 is as good as unknown.
 	Choices int
 	// OutputType is the form of output that the request asks for.
@@ -41,6 +47,9 @@ type Request struct {
 	// Dimensions is how long the vectors of an embeddings request shall be, Inputs
 	// how many texts it asks vectors for.
 	Dimensions, Inputs int
+	// EncodingFormats are the encodings in which vectors may come back, such as
+	// "float" and "base64"; the first eight count.
+	EncodingFormats []string
 	// ServerAddress and ServerPort say where a caller sends the request.
 	ServerAddress string
 	ServerPort    int
@@ -68,6 +77,24 @@ func (r *Request) clean() {
 	r.RequestID = bound.String(r.RequestID, maxName)
 	r.ServerAddress = bound.String(r.ServerAddress, maxName)
 	r.OutputType = genaiconv.OutputTypeAttr(bound.String(string(r.OutputType), maxReason))
+	r.ReasoningLevel = bound.String(r.ReasoningLevel, maxReason)
+	r.PreviousResponseID = bound.String(r.PreviousResponseID, maxName)
+	r.EncodingFormats = cleanFormats(r.EncodingFormats)
+}
+
+// maxFormats is how many encodings of vectors a request names at most.
+const maxFormats = 8
+
+// cleanFormats returns a bounded copy.
+func cleanFormats(formats []string) []string {
+	if len(formats) == 0 {
+		return nil
+	}
+	clean := make([]string, min(len(formats), maxFormats))
+	for i := range clean {
+		clean[i] = bound.String(formats[i], maxReason)
+	}
+	return clean
 }
 
 // callRole is the role of the caller's span. In the engine every request is an
@@ -113,6 +140,12 @@ func (r *Request) appendFacts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	if isFinite(r.TopP) {
 		attrs = append(attrs, genaiconv.RequestTopP(*r.TopP))
 	}
+	if isFinite(r.FrequencyPenalty) {
+		attrs = append(attrs, genaiconv.RequestFrequencyPenalty(*r.FrequencyPenalty))
+	}
+	if isFinite(r.PresencePenalty) {
+		attrs = append(attrs, genaiconv.RequestPresencePenalty(*r.PresencePenalty))
+	}
 	attrs = appendInt(attrs, genaiconv.RequestTopKKey, r.TopK)
 	attrs = appendInt(attrs, genaiconv.RequestSeedKey, r.Seed)
 	if r.Choices > 1 {
@@ -121,11 +154,20 @@ func (r *Request) appendFacts(attrs []attribute.KeyValue) []attribute.KeyValue {
 	if r.OutputType != "" {
 		attrs = append(attrs, genaiconv.OutputType(r.OutputType))
 	}
+	if r.ReasoningLevel != "" {
+		attrs = append(attrs, genaiconv.RequestReasoningLevel(r.ReasoningLevel))
+	}
+	if r.PreviousResponseID != "" {
+		attrs = append(attrs, genaiconv.RequestPreviousResponseID(r.PreviousResponseID))
+	}
 	if r.Dimensions > 0 {
 		attrs = append(attrs, genaiconv.EmbeddingsDimensionCount(r.Dimensions))
 	}
 	if r.Inputs > 0 {
 		attrs = append(attrs, semconv.GenAIEmbeddingsInputCount(r.Inputs))
+	}
+	if len(r.EncodingFormats) > 0 {
+		attrs = append(attrs, genaiconv.RequestEncodingFormats(r.EncodingFormats...))
 	}
 	return attrs
 }
@@ -161,12 +203,19 @@ func (r *Request) learn(late Request) (news Request) {
 	learn(&r.MaxTokens, late.MaxTokens, &news.MaxTokens)
 	learn(&r.Temperature, late.Temperature, &news.Temperature)
 	learn(&r.TopP, late.TopP, &news.TopP)
+	learn(&r.FrequencyPenalty, late.FrequencyPenalty, &news.FrequencyPenalty)
+	learn(&r.PresencePenalty, late.PresencePenalty, &news.PresencePenalty)
 	learn(&r.TopK, late.TopK, &news.TopK)
 	learn(&r.Seed, late.Seed, &news.Seed)
 	learn(&r.Choices, late.Choices, &news.Choices)
 	learn(&r.OutputType, late.OutputType, &news.OutputType)
+	learn(&r.ReasoningLevel, late.ReasoningLevel, &news.ReasoningLevel)
+	learn(&r.PreviousResponseID, late.PreviousResponseID, &news.PreviousResponseID)
 	learn(&r.Dimensions, late.Dimensions, &news.Dimensions)
 	learn(&r.Inputs, late.Inputs, &news.Inputs)
+	if r.EncodingFormats == nil {
+		r.EncodingFormats, news.EncodingFormats = late.EncodingFormats, late.EncodingFormats
+	}
 	return news
 }
 

@@ -100,11 +100,11 @@ func completeCall(err error) func(context.Context, *recording) {
 	return func(ctx context.Context, r *recording) {
 		ctx = genaitrace.ContextWith(ctx, genaitrace.ConversationID("c-1"), genaitrace.RequestID("req-1"))
 		_, call := r.StartCall(ctx, everyFact())
-		messages := []genaiconv.Message{{Role: genaiconv.RoleUser, Parts: genaiconv.Parts{genaiconv.TextPart{Content: "hello"}}}}
+		messages := everyInput().Messages
 		facts := r.DescribePrompt(genaitrace.PromptText{Messages: messages, Tokens: 17})
 		facts.Name, facts.Version = "support", "v3"
 		call.SetPrompt(facts)
-		call.SetInput(genaitrace.Input{Instructions: genaiconv.Parts{genaiconv.TextPart{Content: "Be brief."}}, Messages: messages, Tools: []genaiconv.ToolDefinition{{Name: "clock"}}})
+		call.SetInput(everyInput())
 		for range 3 {
 			time.Sleep(time.Millisecond)
 			call.Chunk(genaitrace.Visible)
@@ -132,7 +132,7 @@ func finish(h ender, err error) {
 const (
 	bySetAttributes = "rare: for SetAttributes of the handle"
 	ofEngine        = "a time by the engine's own account"
-	ofContent       = "a fingerprint of content"
+	ofTemplate      = "what is filled into a template is never written"
 	ofOther         = "stands on another span"
 )
 
@@ -173,6 +173,8 @@ var pairings = map[string]pairing{
 	semconv.SpanInferenceGenerate: {by: "Tracer.StartInference", name: "inference.generate", run: func(ctx context.Context, r *recording, err error) {
 		inf := everyPhase(ctx, r)
 		inf.SetPrompt(everyPromptFact())
+		inf.SetInput(everyInput())
+		inf.SetOutput(everyInput().Messages)
 		finish(inf, err)
 	}, without: map[string][]attribute.Key{
 		ofEngine: {
@@ -180,7 +182,7 @@ var pairings = map[string]pairing{
 			semconv.GenAITTFTLoadMsKey, semconv.GenAITTFTPreemptedMsKey, "genai.preemption.*", "genai.timing.*", semconv.GenAIFirstVisibleMsKey,
 		},
 		"only of a request that its caller left": {semconv.GenAIStreamTerminalKey},
-		"only of an embeddings request":          {genaiconv.EmbeddingsDimensionCountKey},
+		"only of an embeddings request":          {genaiconv.EmbeddingsDimensionCountKey, genaiconv.RequestEncodingFormatsKey},
 		"only of a prompt chain":                 {semconv.GenAIPromptChainKey, semconv.GenAIContextHashKey},
 		"only where there were too many":         {semconv.GenAISpanDroppedCountKey},
 		ofOther:                                  {semconv.GenAITokenizerHashKey},
@@ -201,12 +203,12 @@ var pairings = map[string]pairing{
 	"gen_ai.client.embeddings": {by: "Tracer.StartCall", name: "embeddings bge-m3", run: func(ctx context.Context, r *recording, err error) {
 		_, call := r.StartCall(ctx, genaitrace.Request{
 			Operation: genaiconv.OperationNameEmbeddings, Provider: "vllm", Model: "bge-m3", Dimensions: 1024, Inputs: 64,
-			ServerAddress: "gpu-7.internal", ServerPort: 8000,
+			EncodingFormats: []string{"float", "base64"}, ServerAddress: "gpu-7.internal", ServerPort: 8000,
 		})
 		call.SetUsage(genaitrace.Usage{InputTokens: new(17)})
 		call.SetResponse("", "bge-m3")
 		finish(call, err)
-	}, without: map[string][]attribute.Key{bySetAttributes: {genaiconv.RequestEncodingFormatsKey}}},
+	}},
 	"gen_ai.fetch_response.client": {by: "Tracer.StartCall", name: "fetch_response", run: func(ctx context.Context, r *recording, err error) {
 		_, call := r.StartCall(ctx, genaitrace.Request{
 			Operation: genaiconv.OperationNameFetchResponse, Provider: "openai", Stream: true,
@@ -214,6 +216,8 @@ var pairings = map[string]pairing{
 		})
 		call.SetAttributes(genaiconv.RequestStreamCursor("17"), genaiconv.ResponseStatus(genaiconv.ResponseStatusCompleted))
 		call.SetResponse("resp_1", "gpt-5")
+		call.SetInput(genaitrace.Input{Instructions: everyInput().Instructions, Tools: everyInput().Tools})
+		call.SetOutput(everyInput().Messages)
 		call.SetFinish("stop")
 		finish(call, err)
 	}},
@@ -250,15 +254,17 @@ func callPairing(operation genaiconv.OperationNameAttr, name string) pairing {
 		call.SetUsage(fullUsage())
 		call.SetFinish("stop")
 		call.SetResponse("chatcmpl-1", "qwen2.5-7b-instruct-awq")
+		call.SetInput(everyInput())
+		call.SetOutput(everyInput().Messages)
 		finish(call, err)
 	}, facts: []genaitrace.Fact{
 		genaitrace.ConversationID("c-1"), genaitrace.PromptName("support"), genaitrace.PromptVersion("v3"),
 	}, without: map[string][]attribute.Key{
 		bySetAttributes: {
-			genaiconv.ConversationCompactedKey, genaiconv.RequestFrequencyPenaltyKey, genaiconv.RequestPresencePenaltyKey,
-			genaiconv.RequestPreviousResponseIDKey, genaiconv.RequestReasoningLevelKey, genaiconv.RequestStopSequencesKey,
+			genaiconv.ConversationCompactedKey, genaiconv.RequestStopSequencesKey,
 			"gen_ai.usage.text.*", "gen_ai.usage.image.*", "gen_ai.usage.audio.*",
 		},
+		ofTemplate: {genaiconv.PromptVariableKey},
 	}}
 }
 
@@ -283,7 +289,18 @@ func inContext(p pairing, facts ...genaitrace.Fact) pairing {
 func everyFact() genaitrace.Request {
 	req := fullRequest()
 	req.TopK, req.Seed, req.Choices, req.OutputType = new(40), new(0), 2, genaiconv.OutputTypeText
+	req.FrequencyPenalty, req.PresencePenalty = new(0.0), new(0.5)
+	req.ReasoningLevel, req.PreviousResponseID = "low", "resp_0"
 	return req
+}
+
+// everyInput is content of every kind.
+func everyInput() genaitrace.Input {
+	return genaitrace.Input{
+		Instructions: genaiconv.Parts{genaiconv.TextPart{Content: "Be brief."}},
+		Messages:     []genaiconv.Message{say(genaiconv.RoleUser, "hello")},
+		Tools:        []genaiconv.ToolDefinition{{Name: "clock"}},
+	}
 }
 
 func everyPromptFact() genaitrace.PromptFacts {

@@ -15,6 +15,7 @@ import (
 func retrievalPairing() pairing {
 	return pairing{by: "Tracer.StartRetrieval", name: "retrieval handbook", run: func(ctx context.Context, r *recording, err error) {
 		_, search := r.StartRetrieval(ctx, fullRetrieval())
+		search.SetQuery("what does a token cost")
 		search.SetHits(2)
 		search.SetReranked(true)
 		search.SetDocuments(genaitrace.Document{ID: "cost.md#3", Score: new(0.75)}, genaitrace.Document{ID: "cost.md#4"})
@@ -44,6 +45,8 @@ func memoryPairing() pairing {
 			Operation: genaiconv.OperationNameUpsertMemory, StoreID: "ms_1", RecordID: "mem_1", Remote: true, Provider: "mem0",
 			ServerAddress: "memory.internal", ServerPort: 8080,
 		})
+		memory.SetQuery("what does she drink")
+		memory.SetContents([]map[string]any{{"id": "mem_1", "text": "tea"}})
 		memory.SetRecords(1)
 		finish(memory, err)
 	}}
@@ -54,7 +57,8 @@ func remoteAgent() genaitrace.Agent {
 		Name: "weather", Description: "tells the weather", Version: "2.1.0", ID: "asst_1", DataSource: "stations", Remote: true,
 		Request: genaitrace.Request{
 			Provider: "openai", Model: "gpt-5", MaxTokens: 512, Temperature: new(0.7), TopP: new(0.95), Seed: new(0), Choices: 2,
-			OutputType: genaiconv.OutputTypeText, ServerAddress: "api.openai.com", ServerPort: 443,
+			FrequencyPenalty: new(0.2), PresencePenalty: new(0.0), PreviousResponseID: "resp_0", OutputType: genaiconv.OutputTypeText,
+			ServerAddress: "api.openai.com", ServerPort: 443,
 		},
 	}
 }
@@ -66,18 +70,20 @@ func createAgentPairing() pairing {
 		agent.Request = genaitrace.Request{Provider: "openai", Model: "gpt-5", ServerAddress: "api.openai.com", ServerPort: 443}
 		_, create := r.StartCreateAgent(ctx, agent)
 		create.SetID("asst_1")
+		create.SetInput(genaitrace.Input{Instructions: everyInput().Instructions})
 		finish(create, err)
 	}}
 }
 
 var agentWithout = map[string][]attribute.Key{bySetAttributes: {
-	genaiconv.RequestFrequencyPenaltyKey, genaiconv.RequestPresencePenaltyKey, genaiconv.RequestPreviousResponseIDKey,
 	genaiconv.RequestStopSequencesKey, "gen_ai.usage.text.*", "gen_ai.usage.image.*", "gen_ai.usage.audio.*",
 }}
 
 func remoteAgentPairing() pairing {
 	return pairing{by: "Tracer.StartAgent", name: "invoke_agent weather", run: func(ctx context.Context, r *recording, err error) {
 		_, run := r.StartAgent(ctx, remoteAgent())
+		run.SetInput(everyInput())
+		run.SetOutput(everyInput().Messages)
 		run.SetFinish("stop")
 		run.SetUsage(genaitrace.Usage{
 			InputTokens: new(2456), OutputTokens: new(512), CachedTokens: new(1024), CacheWriteTokens: new(0),
@@ -91,6 +97,8 @@ func agentPairing() pairing {
 		agent := remoteAgent()
 		agent.Remote = false
 		_, run := r.StartAgent(ctx, agent)
+		run.SetInput(everyInput())
+		run.SetOutput(everyInput().Messages)
 		run.SetFinish("stop")
 		run.SetUsage(genaitrace.Usage{InputTokens: new(2456), OutputTokens: new(512)})
 		finish(run, err)
@@ -108,11 +116,12 @@ func toolPairing() pairing {
 	return pairing{by: "Tracer.StartTool", name: "execute_tool get_weather", run: func(ctx context.Context, r *recording, err error) {
 		ctx, run := r.StartAgent(ctx, genaitrace.Agent{Name: "weather"})
 		_, tool := r.StartTool(ctx, genaitrace.ToolCall{Name: "get_weather", CallID: "call_1", Type: "function"})
+		tool.SetDescription("tells the weather of a city")
+		tool.SetArguments(map[string]any{"city": "Bergen"})
+		tool.SetResult("rain")
 		finish(tool, err)
 		run.End()
-	}, facts: []genaitrace.Fact{genaitrace.ConversationID("c-1")}, without: map[string][]attribute.Key{
-		ofContent: {genaiconv.ToolDescriptionKey},
-	}}
+	}, facts: []genaitrace.Fact{genaitrace.ConversationID("c-1")}}
 }
 
 func guardrailPairing() pairing {

@@ -146,6 +146,7 @@ func secretWrappers(tr *genaitrace.Tracer, send func(context.Context)) map[strin
 		},
 		"tool": func(ctx context.Context) {
 			ctx, tool := tr.StartTool(ctx, genaitrace.ToolCall{Name: "mail", CallID: "call_1"})
+			tool.SetDescription(secretText())
 			tool.SetArguments(fmt.Sprintf(`{"to":"jane.doe\u0040example.com","text":%q}`, secretText()))
 			tool.SetResult(secretText())
 			send(ctx)
@@ -201,14 +202,14 @@ func TestSecretsAreNowhere(t *testing.T) {
 	forbidden, err := contract.Parse("secrets.yaml", []byte(noSecrets))
 	require.NoError(t, err)
 	for _, level := range []content.Level{content.Off, content.Hash, content.Redacted, content.Full} {
-		for name := range secretWrappers(nil, nil) {
+		for name := range allSecrets(nil, nil) {
 			t.Run(level.String()+"/"+name, func(t *testing.T) {
 				errs := handled(t)
 				tr, captured := observed(t, genaitrace.WithContent(level), genaitrace.WithContentPlace(content.OnEventsAndSpans), genaitrace.WithStackTraces())
 				ctx, gateway := tr.StartGateway(t.Context(), genaitrace.GatewayRequest{Name: "POST /ask"})
 				ctx = propagation.ContextWithHop(ctx, "ask")
 				var sent []string
-				secretWrappers(tr, func(ctx context.Context) {
+				allSecrets(tr, func(ctx context.Context) {
 					headers := otelpropagation.MapCarrier{}
 					propagation.New(propagation.WithPromptChain()).Inject(ctx, headers)
 					assert.NotEmpty(t, headers)
@@ -231,7 +232,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 					assertNowhere(t, got, planted...)
 					assert.Empty(t, report.Findings)
 				case content.Full: // the test can fail
-					if name != "gateway" && name != "template" && name != "tool, panic" {
+					if !withoutContent[name] {
 						assert.NotEmpty(t, report.Findings)
 						assert.Contains(t, everything(got), planted[0])
 						assert.Contains(t, everything(got), canary)

@@ -48,6 +48,7 @@ func TestEveryDeathOfWrappedTokensEndsTheirPhaseOnce(t *testing.T) {
 		consume         func(string) bool
 		panics          any
 		mute            bool // the source ends well when the context ends
+		items           int  // 0: three; −1: none
 
 		wantType string
 		stop     semconv.GenAIEarlyStopReasonAttr
@@ -55,9 +56,16 @@ func TestEveryDeathOfWrappedTokensEndsTheirPhaseOnce(t *testing.T) {
 		took     time.Duration
 	}{
 		"the end":                              {tokens: 3, took: 40 * ms},
+		"the end of nothing":                   {items: -1, took: 10 * ms},
 		"an error":                             {end: fails(errReset), wantType: "reset", tokens: 3, took: 40 * ms},
+		"an error at once":                     {end: fails(errReset), items: -1, wantType: "reset", took: 10 * ms},
+		"an error that cancels":                {end: fails(context.Canceled), stop: semconv.GenAIEarlyStopReasonDisconnect, tokens: 3, took: 40 * ms},
 		"a wrapped io.EOF":                     {end: fails(fmt.Errorf("engine: %w", io.EOF)), wantType: "_OTHER", tokens: 3, took: 40 * ms},
 		"a stop sequence":                      {consume: until("item2"), tokens: 2, took: 20 * ms},
+		"cancelled before a token":             {cancel: 5 * ms, stop: semconv.GenAIEarlyStopReasonDisconnect, took: 5 * ms},
+		"cancelled after its end":              {cancel: 45 * ms, tokens: 3, took: 40 * ms},
+		"a deadline before a token":            {timeout: 5 * ms, wantType: "timeout", stop: semconv.GenAIEarlyStopReasonTimeout, took: 5 * ms},
+		"the source panics at once":            {end: func() (string, error) { panic("source") }, items: -1, panics: "source", wantType: "panic", took: 10 * ms},
 		"cancelled":                            {cancel: 25 * ms, stop: semconv.GenAIEarlyStopReasonDisconnect, tokens: 2, took: 25 * ms},
 		"a deadline":                           {timeout: 25 * ms, wantType: "timeout", stop: semconv.GenAIEarlyStopReasonTimeout, tokens: 2, took: 25 * ms},
 		"cancelled, and the engine just stops": {cancel: 25 * ms, mute: true, stop: semconv.GenAIEarlyStopReasonDisconnect, tokens: 2, took: 25 * ms},
@@ -80,6 +88,9 @@ func TestEveryDeathOfWrappedTokensEndsTheirPhaseOnce(t *testing.T) {
 					ctx, inf := r.StartInference(ctx, genaitrace.Request{Stream: true})
 					_, decode := inf.StartDecode(ctx)
 					s := &source{ctx: ctx, items: 3, mute: d.mute, end: func() (string, error) { return "", io.EOF }}
+					if d.items != 0 {
+						s.items = max(d.items, 0)
+					}
 					if d.end != nil {
 						s.end = d.end
 					}
@@ -105,8 +116,13 @@ func TestEveryDeathOfWrappedTokensEndsTheirPhaseOnce(t *testing.T) {
 					phase := r.span(semconv.SpanInferenceDecode)
 					phase.assertStatus(d.wantType)
 					assert.Equal(t, d.took, phase.EndTime().Sub(phase.StartTime()))
-					assert.Equal(t, d.tokens, phase.int(semconv.GenAITokenCountKey))
-					assert.Equal(t, sourceGap.Nanoseconds(), r.span(semconv.SpanInferenceGenerate).nanos(semconv.LLMTTFTMsKey))
+					engine := r.span(semconv.SpanInferenceGenerate)
+					if d.tokens == 0 {
+						assert.False(t, engine.has(semconv.LLMTTFTMsKey), "no token, no first one")
+					} else {
+						assert.Equal(t, d.tokens, phase.int(semconv.GenAITokenCountKey))
+						assert.Equal(t, sourceGap.Nanoseconds(), engine.nanos(semconv.LLMTTFTMsKey))
+					}
 					if d.stop != "" {
 						assert.Equal(t, semconv.GenAIEarlyStopReason(d.stop), phase.event(semconv.EventEarlyStop).Attributes[0])
 					} else {

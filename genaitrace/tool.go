@@ -12,8 +12,9 @@ import (
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
-// A ToolCall holds what is known of a call of a tool when it starts. Its arguments and
-// its result are content and have no place here; see [Tool.SetArguments].
+// A ToolCall holds what is known of a call of a tool when it starts. Its arguments, its
+// result and what the model is told of it are content and have no place here; see
+// [Tool.SetArguments] and [Tool.SetDescription].
 type ToolCall struct {
 	// Name is the name of the tool as the model knows it: a constant of the program,
 	// never what a model made up. The conventions require it; empty is _OTHER.

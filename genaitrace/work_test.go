@@ -509,7 +509,7 @@ func TestBadNumbersOfWorkAreDroppedAndCounted(t *testing.T) {
 // workHandles starts one of each with the same text everywhere, and ends them.
 func workHandles(ctx context.Context, tr *genaitrace.Tracer, text string, err error) {
 	flowCtx, flow := tr.StartWorkflow(ctx, text)
-	request := genaitrace.Request{Provider: genaiconv.ProviderNameAttr(text), Model: text, ServerAddress: text, ServerPort: 1}
+	request := genaitrace.Request{Provider: genaiconv.ProviderNameAttr(text), Model: text, ServerAddress: text, ServerPort: 1, PreviousResponseID: text}
 	remote := genaitrace.Agent{Name: text, Description: text, Version: text, ID: text, DataSource: text, Remote: true, Request: request}
 	local := remote
 	local.Remote = false

@@ -112,17 +112,82 @@ func (r Retrieval) SetQuery(query string) {
 	if hash := r.t.Hash(query); hash != "" {
 		r.note(semconv.GenAIRetrieverQueryHash(hash))
 	}
+	r.noteText(genaiconv.RetrievalQueryTextKey, query)
+}
+
+// SetQuery notes what a memory was searched for, on the span where the content policy
+// puts content there: the conventions have no event for it.
+func (m Memory) SetQuery(query string) { m.noteText(genaiconv.MemoryQueryTextKey, query) }
+
+// SetContents notes the records that were read or written, on the span where the content
+// policy puts content there. It is any value that JSON has a form for, most often a list.
+// How many there are says [Memory.SetRecords].
+func (m Memory) SetContents(records any) {
+	if m.Operation == nil || m.t == nil {
+		return
+	}
+	level, place := m.t.contentFor(m.ctx, m.span, nil)
+	if place&content.OnSpans == 0 {
+		return
+	}
+	value, err := m.t.content.Any(level, records)
+	if value = m.t.sanitized(m.ctx, value, err); !value.Present() {
+		return
+	}
+	m.note(genaiconv.MemoryRecordsKey.String(value.JSON()))
+	if value.Truncated {
+		m.note(semconv.GenAIContentTruncated(true))
+	}
+}
+
+// SetDescription notes what the model is told that the tool does, on the span where the
+// content policy puts content there.
+func (t Tool) SetDescription(text string) { t.noteText(genaiconv.ToolDescriptionKey, text) }
+
+// noteText notes content that no event carries, as far as the content policy lets it.
+func (o *Operation) noteText(key attribute.Key, text string) {
+	if o == nil || o.t == nil {
+		return
+	}
+	level, place := o.t.contentFor(o.ctx, o.span, nil)
+	if place&content.OnSpans == 0 {
+		return
+	}
+	text, err := o.t.content.Text(level, text)
+	if err != nil {
+		o.t.metrics.fault(o.ctx, semconv.GenAIFaultContent, err)
+	}
+	if text != "" {
+		o.note(key.String(text))
+	}
+}
+
+// SetInput notes what the agent is given: its instructions, the messages of the run and
+// the tools that it may use, on the span where the content policy puts content there. The
+// conventions have no event for it; that of each model call is [Call.SetInput].
+func (r AgentRun) SetInput(in Input) {
+	r.setContent(func(level content.Level) contentNotes { return r.t.sanitizeInput(r.ctx, level, &in) })
+}
+
+// SetOutput notes the messages of the run's answer; see [AgentRun.SetInput].
+func (r AgentRun) SetOutput(messages []genaiconv.Message) {
+	r.setContent(func(level content.Level) (notes contentNotes) {
+		v, err := r.t.content.Messages(level, messages)
+		notes.values[contentOutput] = r.t.sanitized(r.ctx, v, err)
+		return notes
+	})
+}
+
+func (r AgentRun) setContent(sanitize func(content.Level) contentNotes) {
+	if r.Operation == nil || r.t == nil {
+		return
+	}
 	level, place := r.t.contentFor(r.ctx, r.span, nil)
 	if place&content.OnSpans == 0 {
 		return
 	}
-	text, err := r.t.content.Text(level, query)
-	if err != nil {
-		r.t.metrics.fault(r.ctx, semconv.GenAIFaultContent, err)
-	}
-	if text != "" {
-		r.note(genaiconv.RetrievalQueryText(text))
-	}
+	notes := sanitize(level)
+	r.learn(func() { r.end.content = r.end.content.merge(notes, content.OnSpans) })
 }
 
 // SetExplanation notes why the judgement came out as it did, for the event
@@ -162,7 +227,7 @@ func (o *Operation) logException(end operationEnd, err error, took int64) {
 		return
 	}
 	var attrs []attribute.KeyValue
-	if event == exceptionEvent {
+	if event == exceptionEvent && o.kind.role != "" { // a task of a Group has none
 		attrs = append(attrs, semconv.GenAISpanRole(o.kind.role))
 	}
 	attrs = o.t.appendException(attrs, end.errType, err, o.t.exceptionMessage(o.ctx, end.how, err))
