@@ -54,6 +54,7 @@ type Checker struct {
 	logs      int
 	logSpans  []logSpan
 	seenLogs  map[string]bool
+	owed      owedLogs
 }
 
 // maxRemembered bounds what is remembered of spans, traces and log records until the
@@ -180,6 +181,7 @@ func (k *Checker) checkSpan(i int, s *capture.Span) {
 		}
 	}
 	k.measure(i)
+	k.oweLogs(i, s)
 }
 
 // checkInner checks the attributes of an event or a link.

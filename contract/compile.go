@@ -25,6 +25,7 @@ type program struct {
 	requests []requestRule
 	metrics  map[string]*metricRule
 	logs     map[string]*logRule
+	logged   []*logRule // those that count the records of spans
 	hops     []hopRule
 	forbid   forbidRule
 	limits   limitRules

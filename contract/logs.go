@@ -19,6 +19,10 @@ type logRule struct {
 	on         roleSet
 	onText     string
 	attributes []attributeRule
+
+	count *rule // nil where no spans are said to leave a record
+	of    roleSet
+	when  *condition
 }
 
 func (p *compiler) logs() {
@@ -34,6 +38,11 @@ func (p *compiler) logs() {
 		}
 		if s.On != nil {
 			r.span = p.rule("log.span", name, "", s.Position)
+		}
+		if s.Of != nil {
+			r.count = p.rule("log.count", name, "", s.Position)
+			r.of, r.when = p.roleSet(s.Position, s.Of.Role), p.condition(s.Of.When, false)
+			p.program.logged = append(p.program.logged, r)
 		}
 		for _, key := range sorted(s.Attributes) {
 			a := s.Attributes[key]
@@ -54,6 +63,7 @@ func (k *Checker) checkLog(l *capture.Log) {
 		r = &logRule{}
 	} else {
 		k.seenLogs[l.EventName] = true
+		k.owed.wrote(r, l)
 	}
 	k.checkOrigin(l.Resource, l.Scope)
 	k.checkAttributes(name, l.Attributes)
@@ -86,6 +96,7 @@ type logSpan struct {
 
 // judgeLogs checks what is known of log records at the end.
 func (k *Checker) judgeLogs() {
+	k.judgeOwedLogs()
 	for _, l := range k.logSpans {
 		r := l.rule
 		k.test(r.span)

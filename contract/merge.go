@@ -9,8 +9,8 @@ import (
 )
 
 // merge adds a contract file to a contract: what the file says wins, also where it
-// says false, 0 or nothing. Roles, requests and the sections that are mappings are
-// merged key by key; lists marked so grow; a rule with an id replaces the one with
+// says false, 0 or nothing. Roles, requests, log events and the sections that are mappings
+// are merged key by key; lists marked so grow; a rule with an id replaces the one with
 // the same id.
 func merge(into *spec.Contract, file *spec.File) {
 	m := merger{file}
@@ -61,7 +61,7 @@ func (m merger) maps(into, over reflect.Value, path []string) {
 		below := append(slices.Clip(path), key.String())
 		switch base := into.MapIndex(key); {
 		case !base.IsValid():
-		case value.Type() == reflect.TypeFor[spec.Span](), value.Type() == reflect.TypeFor[spec.Request]():
+		case value.Type() == reflect.TypeFor[spec.Span](), value.Type() == reflect.TypeFor[spec.Request](), value.Type() == reflect.TypeFor[spec.Log]():
 			value.Set(base)
 			m.structs(value, over.MapIndex(key), below)
 		case value.Kind() == reflect.Map:

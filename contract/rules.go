@@ -56,6 +56,7 @@ var rules = []Rule{
 	{"limit.siblings", Error, "too many spans of one name stand below one parent", "record one span for the whole loop"},
 	{"limit.span_names", Error, "spans have too many names", "keep values out of the names of spans"},
 	{"limit.spans", Error, "a trace has too many spans", "record fewer"},
+	{"log.count", Error, "a span left no record of a log event, or more than one", "give the logger provider to every Tracer and middleware, and end the work once"},
 	{"log.missing", Error, "a log event is required and not there", "emit it"},
 	{"log.span", Error, "a log record belongs to no span of the right role", "emit it with the context of that span"},
 	{"log.trace", Error, "a log record belongs to no trace", "emit it with the context of the span"},

@@ -388,6 +388,22 @@ var ruleCases = []ruleCase{
 		good:     traces(job(span("part", 1, 2)), job(span("part", 1, 2))), bad: traces(job(span("part", 1, 2), span("part", 3, 4))),
 		want: contract.Finding{On: "job", Expected: "at most 2", Found: "3", Path: "job"},
 	},
+	{ // a span without a record, of a service that writes some
+		rule:     "log.count",
+		contract: roleOfJobs + "logs: {done: {of: {role: job, when: {status: error}}}, other: {}}",
+		good: with(traces(job(failed), job()),
+			&capture.Log{EventName: "done", TraceID: traceID(1), SpanID: spanID(1, 1)}, &capture.Log{EventName: "other"}),
+		bad:  with(traces(job(failed)), &capture.Log{EventName: "other"}),
+		want: contract.Finding{On: "done", Expected: "1", Found: "0"},
+	},
+	{ // one that writes none has no logger provider
+		rule:     "log.count",
+		contract: roleOfJobs + "logs: {done: {of: {role: job}}}",
+		good:     with(traces(job()), &capture.Log{EventName: "somebody else's"}),
+		bad: with(traces(job()),
+			&capture.Log{EventName: "done", TraceID: traceID(1), SpanID: spanID(1, 1)}, &capture.Log{EventName: "done", TraceID: traceID(1), SpanID: spanID(1, 1)}),
+		want: contract.Finding{On: "done", Expected: "1", Found: "2"},
+	},
 	{
 		rule:     "log.missing",
 		contract: roleOfJobs + "logs: {done: {required_with: [job]}}",

@@ -161,7 +161,7 @@ var hints = [...]struct {
 	{ScaleMetric, "{on}: of, with the value that it adds up"},
 	{Undercount, "{on}: of, which names the spans that it measures"},
 	{Leak, "settles of {on}"},
-	{DropLog, "{on}: required, or required_with a role"},
+	{DropLog, "{on}: of, which names the spans that leave it, or required_with a role"},
 	{DetachLog, "trace or on of {on}"},
 }
 

@@ -309,6 +309,18 @@ type Log struct {
 	On Strings `yaml:"on"`
 	// Trace says that each record carries the identifiers of a trace and a span.
 	Trace bool `yaml:"trace"`
+	// Of says which spans leave a record: exactly one each. Only services are judged that
+	// wrote a record of some event of the contract: one without a logger provider writes
+	// none, and that is fine.
+	Of *Logged `merge:"deep" yaml:"of"`
+}
+
+// Logged says which spans leave a log record.
+type Logged struct {
+	// Role lists the roles of the spans.
+	Role Strings `merge:"add" required:"true" yaml:"role"`
+	// When is a further condition for the spans.
+	When *Condition `yaml:"when"`
 }
 
 // Hop is a way over which the trace goes on from one process to another.

@@ -62,7 +62,8 @@ func Recorded(b *testing.B) *capture.Capture {
 }
 
 func newService(rec *capture.Recorder, opts ...genaitrace.Option) *Service {
-	opts = append(opts, genaitrace.WithTracerProvider(rec.TracerProvider()), genaitrace.WithMeterProvider(rec.MeterProvider()))
+	opts = append(opts, genaitrace.WithTracerProvider(rec.TracerProvider()), genaitrace.WithMeterProvider(rec.MeterProvider()),
+		genaitrace.WithLoggerProvider(rec.LoggerProvider()))
 	return &Service{
 		tracer: genaitrace.New(opts...),
 		plain:  rec.TracerProvider().Tracer("specimen"),
