@@ -127,7 +127,7 @@ func (m *piped) send(ctx context.Context, sw *schema.StreamWriter[*schema.Messag
 		}
 		m.sent.Add(1)
 	}
-	if m.end != nil && !(m.once && m.sent.Load() > int64(len(m.pieces))) {
+	if again := m.sent.Load() > int64(len(m.pieces)); m.end != nil && (!m.once || !again) {
 		time.Sleep(gap)
 		sw.Send(nil, m.end)
 	}
