@@ -82,7 +82,7 @@ func (ms *methods) lookup(full string) (m *method, known bool) {
 	}
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	if ms.n >= maxMethods {
+	if ms.n >= maxMethods && ms.calls[methodName(full)] == nil { // those that were named are few
 		return newOtherMethod(full, ms.common), false
 	}
 	return newMethod(full, ms.common, ms.calls), false

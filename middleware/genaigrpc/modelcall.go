@@ -40,7 +40,7 @@ type ModelCall struct {
 }
 
 // WithModelCall makes the RPCs of a method model calls; one of the same method is
-// replaced. Default: ModelInfer and ModelStreamInfer of
+// replaced. A Method that is no full name is reported to otel.Handle and left out. Default: ModelInfer and ModelStreamInfer of
 // inference.GRPCInferenceService, the Open Inference Protocol of KServe and Triton,
 // whose messages are read by the names of their fields, whatever generated them.
 //
@@ -48,9 +48,15 @@ type ModelCall struct {
 // and must not keep or change a message. One that panics has told nothing; the first
 // is reported to otel.Handle.
 func WithModelCall(m ModelCall) Option {
+	name := strings.TrimPrefix(m.Method, "/")
 	return optionFunc(func(c config) config {
+		if at := strings.LastIndexByte(name, '/'); at <= 0 || at == len(name)-1 {
+			otel.Handle(fmt.Errorf("genaigrpc: ModelCall.Method %q is no full name, such as %q: option left out",
+				m.Method, "inference.v1.Inference/Generate"))
+			return c
+		}
 		calls := maps.Clone(c.modelCalls)
-		calls[strings.TrimPrefix(m.Method, "/")] = &m
+		calls[name] = &m
 		c.modelCalls = calls
 		return c
 	})
