@@ -21,10 +21,10 @@ import (
 	"github.com/genaitrace/otelgenai/examples/internal/toy"
 )
 
-// observed runs questions through the hops in a bubble, under observability.yaml.
+// observed runs questions through the hops in a bubble, under contract.yaml.
 func observed(t *testing.T, engine func(*toy.Config), ask func(ctx context.Context, h *hops), check func(t *testing.T, obs *contracttest.Observer)) {
 	t.Helper()
-	contracttest.Synctest(t, contracttest.File("observability.yaml"), func(t *testing.T, obs *contracttest.Observer) {
+	contracttest.Synctest(t, contracttest.File("contract.yaml"), func(t *testing.T, obs *contracttest.Observer) {
 		cfg := testEngine()
 		if engine != nil {
 			engine(&cfg)
@@ -71,12 +71,13 @@ func TestARecordingMeetsTheContract(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := contract.Load("observability.yaml")
+	c, err := contract.Load("testdata/busy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if report := c.Check(recorded); len(recorded.Spans) != 9 || len(report.Findings) > 0 {
-		t.Errorf("%d spans, want 9; findings %+v", len(recorded.Spans), report.Findings)
+	if report := c.Check(recorded); len(recorded.Spans) != 9 || len(recorded.Logs) != 2 || report.Failed(false) {
+		t.Errorf("%d spans, want 9; %d log records, want those of the call and the engine; findings %+v",
+			len(recorded.Spans), len(recorded.Logs), report.Findings)
 	}
 }
 
@@ -113,7 +114,7 @@ func TestTheContractHoldsWhenRequestsFail(t *testing.T) {
 // A gateway whose gRPC client lacks the stats handler sends no context. The contract
 // says which hop broke.
 func TestTheContractNamesTheHopThatBroke(t *testing.T) {
-	c, err := contract.Load("observability.yaml")
+	c, err := contract.Load("contract.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

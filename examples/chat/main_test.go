@@ -43,6 +43,7 @@ func TestRun(t *testing.T) {
 		"\ngateway ", "\nmodel call ", "\nengine ",
 		"where the TTFT of inference.generate went",
 		"\n  queue ", "\n  tokenize ", "\n  prefill ", "\n  emit ", "\n  unattributed ",
+		"\nThe answer began after ", "reading a prompt of ", " tokens (prefill)", "\nFrom then on ", " tokens came a second.\n",
 	)
 	if stderr.Len() > 0 {
 		t.Errorf("stderr: %s", stderr.String())
@@ -380,7 +381,7 @@ func TestFlags(t *testing.T) {
 	if _, err := parseFlags([]string{"-help"}, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-help: %v", err)
 	}
-	for _, name := range []string{"-prompt", "-n", "-concurrency", "-base-url", "-model", "-stream", "-max-tokens"} {
+	for _, name := range []string{"-prompt", "-n", "-concurrency", "-base-url", "-model", "-stream", "-max-tokens", "-record"} {
 		if !strings.Contains(help.String(), "\n  "+name) {
 			t.Errorf("-help does not explain %s:\n%s", name, help.String())
 		}

@@ -13,9 +13,9 @@ import (
 
 	"github.com/genaitrace/otelgenai/capture/waterfall"
 	"github.com/genaitrace/otelgenai/examples/internal/command"
+	"github.com/genaitrace/otelgenai/examples/internal/reading"
 	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/semconv"
-	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
 // report prints a table of the requests, if there were several, and the trace of
@@ -39,7 +39,10 @@ func report(out io.Writer, cfg *config, tel *telemetry.Telemetry, errs []error) 
 		}
 		fmt.Fprintf(out, "\nrequest %d was the slowest:\n\n", slowest.number)
 	}
-	return waterfall.Render(out, slowest.spans, waterfall.Options{})
+	if err := waterfall.Render(out, slowest.spans, waterfall.Options{}); err != nil {
+		return err
+	}
+	return reading.Write(out, slowest.spans)
 }
 
 // request is the trace of one request.
@@ -75,16 +78,6 @@ func byRequest(spans []waterfall.Span) []*request {
 
 func (r *request) total() time.Duration { return r.root.End.Sub(r.root.Start) }
 
-// find returns the first span of a role and kind; an empty one if there is none.
-func (r *request) find(role semconv.GenAISpanRoleAttr, kind string) waterfall.Span {
-	for _, s := range r.spans {
-		if s.Role == string(role) && s.Kind == kind {
-			return s
-		}
-	}
-	return waterfall.Span{}
-}
-
 // summary prints a line for each request. What is not known stays empty, and a
 // column of which nothing is known is left out. The id of a trace is worth its
 // room only where there is a collector to look it up in.
@@ -94,18 +87,21 @@ func summary(out io.Writer, cfg *config, tel *telemetry.Telemetry, requests []*r
 		if r.number == 0 { // its root span has not ended
 			continue
 		}
-		call := r.find(semconv.GenAISpanRoleInference, "CLIENT")
-		ttft, ok := number(r.root, semconv.LLMTTFTMsKey)
-		if !ok { // a whole answer has a first token only behind the gateway
-			ttft, ok = number(call, semconv.LLMTTFTMsKey)
-		}
-		line := []string{strconv.Itoa(r.number), "", "", tokensPerSecond(call), command.Milliseconds(r.total()), "", "",
+		call := reading.Find(r.spans, semconv.GenAISpanRoleInference, "CLIENT")
+		line := []string{strconv.Itoa(r.number), "", "", "", command.Milliseconds(r.total()), "", "",
 			short(cfg.question(r.number-1), 40)}
-		if wait, ok := number(r.find(semconv.GenAISpanRoleQueue, "INTERNAL"), semconv.LLMQueueWaitMsKey); ok {
-			line[1] = command.Milliseconds(fromMs(wait))
+		if wait, ok := reading.Since(reading.Find(r.spans, semconv.GenAISpanRoleQueue, "INTERNAL"), semconv.LLMQueueWaitMsKey); ok {
+			line[1] = command.Milliseconds(wait)
+		}
+		ttft, ok := reading.Since(r.root, semconv.LLMTTFTMsKey)
+		if !ok { // a whole answer has a first token only behind the gateway
+			ttft, ok = reading.Since(call, semconv.LLMTTFTMsKey)
 		}
 		if ok {
-			line[2] = command.Milliseconds(fromMs(ttft))
+			line[2] = command.Milliseconds(ttft)
+		}
+		if rate, ok := reading.TokensPerSecond(call); ok {
+			line[3] = fmt.Sprintf("%.1f", rate)
 		}
 		if err := errs[r.number-1]; err != nil {
 			line[5] = "✗ " + outcome(err)
@@ -128,28 +124,4 @@ func summary(out io.Writer, cfg *config, tel *telemetry.Telemetry, requests []*r
 		fmt.Fprintf(w, "%s\t   %s\n", strings.Join(cells[:last], "\t"), cells[last])
 	}
 	return w.Flush()
-}
-
-// tokensPerSecond counts the tokens after the first one.
-func tokensPerSecond(call waterfall.Span) string {
-	first, ok1 := number(call, semconv.LLMTTFTMsKey)
-	last, ok2 := number(call, semconv.GenAILastTokenMsKey)
-	tokens, ok3 := number(call, genaiconv.UsageOutputTokensKey)
-	if !ok1 || !ok2 || !ok3 || tokens < 2 || last <= first {
-		return ""
-	}
-	return fmt.Sprintf("%.1f", 1000*(tokens-1)/(last-first))
-}
-
-func fromMs(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
-
-func number[K ~string](s waterfall.Span, key K) (float64, bool) {
-	switch v := s.Attributes[string(key)].(type) {
-	case int64:
-		return float64(v), true
-	case float64:
-		return v, true
-	default:
-		return 0, false
-	}
 }

@@ -21,6 +21,7 @@ type config struct {
 	once     bool
 	model    string
 	prompt   string
+	record   string
 }
 
 func parseFlags(args []string, stderr io.Writer) (*config, error) {
@@ -34,6 +35,7 @@ func parseFlags(args []string, stderr io.Writer) (*config, error) {
 	flags.BoolVar(&cfg.once, "once", false, "send one question through the gateway, print where its time went, and end")
 	flags.StringVar(&cfg.model, "model", "", "`name` of the model that -once asks")
 	flags.StringVar(&cfg.prompt, "prompt", "What is TTFT?", "`question` that -once asks")
+	flags.StringVar(&cfg.record, "record", "", command.RecordUsage)
 	if err := command.Parse(flags, args, stderr,
 		"gateway passes requests on to a server of models, and traces and measures them.\n"+
 			"With OTEL_EXPORTER_OTLP_ENDPOINT set, traces and metrics go to that collector.",

@@ -33,7 +33,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	tel, err := newTelemetry(ctx, !cfg.once)
+	tel, err := newTelemetry(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -42,9 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		out.Print(to)
 	}
 	err = pass(ctx, cfg, tel, stdout, out)
-	if flushErr := tel.close(); flushErr != nil {
-		out.Printf("telemetry: %v", flushErr)
-	}
+	tel.close(out)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/genaitrace/otelgenai/capture/waterfall"
 	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
 	"github.com/genaitrace/otelgenai/examples/internal/command"
+	"github.com/genaitrace/otelgenai/examples/internal/reading"
 	"github.com/genaitrace/otelgenai/examples/internal/spanlog"
 )
 
@@ -28,9 +29,7 @@ func askOnce(ctx context.Context, cfg *config, gateway http.Handler, tel *teleme
 	asked := ask(ctx, cfg, gateway, stdout, faults)
 	if ended := spans.Ended(); len(ended) > 0 {
 		fmt.Fprintln(stdout)
-		if err := waterfall.Render(stdout, ended, waterfall.Options{}); err != nil {
-			return errors.Join(asked, err)
-		}
+		return errors.Join(asked, waterfall.Render(stdout, ended, waterfall.Options{}), reading.Write(stdout, ended))
 	}
 	return asked
 }

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ import (
 	"github.com/coder/websocket"
 	"github.com/openai/openai-go/v3"
 
+	"github.com/genaitrace/otelgenai/cmd/genaitrace/otlp"
+	"github.com/genaitrace/otelgenai/contract"
 	"github.com/genaitrace/otelgenai/examples/internal/chatclient"
 	"github.com/genaitrace/otelgenai/examples/internal/command"
 	"github.com/genaitrace/otelgenai/examples/internal/exampletest"
@@ -245,6 +248,7 @@ func TestRunOnce(t *testing.T) {
 		"seen by", "\ngateway ", "\nmodel call ",
 		"where the TTFT of chat toy-1 went",
 		"\n  queue ", "\n  prefill ", "\n  unattributed ",
+		"\nThe answer began after ", " (prefill)", "\nFrom then on ",
 	)
 	if stderr.Len() > 0 {
 		t.Errorf("stderr: %s", stderr.String())
@@ -380,7 +384,7 @@ func TestHelp(t *testing.T) {
 		if err := run(t.Context(), []string{arg}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
 			t.Errorf("%s: %v", arg, err)
 		}
-		for _, name := range []string{"upstream", "listen", "admin", "drain", "once", "model", "prompt"} {
+		for _, name := range []string{"upstream", "listen", "admin", "drain", "once", "model", "prompt", "record"} {
 			if !strings.Contains(help.String(), "\n  -"+name+" ") && !strings.Contains(help.String(), "\n  -"+name+"\n") {
 				t.Errorf("%s does not explain -%s:\n%s", arg, name, help.String())
 			}
@@ -432,6 +436,39 @@ func TestABadGatewayIsJSON(t *testing.T) {
 		e.Error.Type != "server_error" || e.Error.Code != "upstream_unreachable" || !strings.HasPrefix(e.Error.Message, "the upstream "+gone.URL+" cannot be reached: ") {
 		t.Errorf("%d %s (%v)", status, body, err)
 	}
+}
+
+// What -record writes can be checked and drawn later.
+func TestARecordingMeetsTheContract(t *testing.T) {
+	exampletest.WithoutCollector(t)
+	file := filepath.Join(t.TempDir(), "gateway.jsonl.gz")
+	var stderr strings.Builder
+	if err := run(t.Context(), []string{"-once", "-record", file}, io.Discard, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	exampletest.InOrder(t, stderr.String(), "gateway: recorded 5 spans and ", " metrics in ", file)
+	recorded, err := otlp.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := contract.Load("testdata/busy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := c.Check(recorded); len(recorded.Spans) != 5 || report.Failed(false) {
+		t.Errorf("%d spans, want 5; findings %+v", len(recorded.Spans), report.Findings)
+	}
+}
+
+// A file that cannot be written costs the recording and nothing else.
+func TestARecordingThatCannotBeWritten(t *testing.T) {
+	exampletest.WithoutCollector(t)
+	var stdout, stderr strings.Builder
+	if err := run(t.Context(), []string{"-once", "-record", filepath.Join(t.TempDir(), "no", "dir.jsonl")}, &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	exampletest.InOrder(t, stdout.String(), "A: ", "POST /v1/chat/completions")
+	exampletest.InOrder(t, stderr.String(), "gateway: telemetry: -record: ", "no such file or directory")
 }
 
 // The toy engine through the gateway shows everything that the contract speaks of.

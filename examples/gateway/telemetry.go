@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/genaitrace/otelgenai/examples/internal/otlp"
+	"github.com/genaitrace/otelgenai/examples/internal/recording"
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
 )
 
@@ -30,11 +32,14 @@ type telemetry struct {
 	metrics *sdkmetric.MeterProvider
 	scrape  http.Handler
 	to      []string // where OTLP goes, for people
+
+	recording *recording.Recording // nil: nothing is written to a file
 }
 
-// newTelemetry makes it. A patient one tries again where a collector does not answer.
-func newTelemetry(ctx context.Context, patient bool) (*telemetry, error) {
-	exporters, err := otlp.New(ctx, patient)
+// newTelemetry makes it. Where the gateway goes on serving, it tries again while a
+// collector does not answer.
+func newTelemetry(ctx context.Context, cfg *config) (*telemetry, error) {
+	exporters, err := otlp.New(ctx, !cfg.once)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +58,11 @@ func newTelemetry(ctx context.Context, patient bool) (*telemetry, error) {
 	}
 	tel := &telemetry{
 		// Exemplars, which lead from a bucket to a trace, are a part of OpenMetrics.
-		scrape: promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}),
+		scrape:    promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}),
+		recording: recording.To(cfg.record),
 	}
-	traces := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
-	metrics := []sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithReader(reader)}
+	traces := append([]sdktrace.TracerProviderOption{sdktrace.WithResource(res)}, tel.recording.Traces()...)
+	metrics := append([]sdkmetric.Option{sdkmetric.WithResource(res), sdkmetric.WithReader(reader)}, tel.recording.Metrics()...)
 	if exporters.Traces != nil {
 		traces = append(traces, sdktrace.WithBatcher(exporters.Traces))
 		tel.to = append(tel.to, "traces to "+exporters.TracesTo.Redacted())
@@ -74,10 +80,15 @@ func (t *telemetry) options() []genaihttp.Option {
 	return []genaihttp.Option{genaihttp.WithTracerProvider(t.traces), genaihttp.WithMeterProvider(t.metrics)}
 }
 
-// close sends what is left. It takes no longer than flushTimeout.
-func (t *telemetry) close() error {
+// close writes the file of -record, sends what is left, and tells out of what went
+// wrong. It takes no longer than flushTimeout.
+func (t *telemetry) close(out *log.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
+	said, recordErr := t.recording.Write(ctx)
+	if said != "" {
+		out.Print(said)
+	}
 	var (
 		wg                    sync.WaitGroup
 		tracesErr, metricsErr error
@@ -85,5 +96,7 @@ func (t *telemetry) close() error {
 	wg.Go(func() { tracesErr = t.traces.Shutdown(ctx) })
 	wg.Go(func() { metricsErr = t.metrics.Shutdown(ctx) })
 	wg.Wait()
-	return errors.Join(tracesErr, metricsErr)
+	if err := errors.Join(recordErr, tracesErr, metricsErr); err != nil {
+		out.Printf("telemetry: %v", err)
+	}
 }

@@ -266,3 +266,9 @@ func do(client *http.Client, req *http.Request) error {
 	}
 	return nil
 }
+
+// serve starts the span of a request that came in with ctx, with links to what is
+// not its parent.
+func (h *hops) serve(ctx context.Context, name string, kind trace.SpanKind) (context.Context, trace.Span) {
+	return h.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithLinks(propagation.Links(ctx)...))
+}

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,6 +15,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/genaitrace/otelgenai/capture"
+	"github.com/genaitrace/otelgenai/cmd/genaitrace/otlp"
+	"github.com/genaitrace/otelgenai/contract"
+	"github.com/genaitrace/otelgenai/examples/internal/command"
+	"github.com/genaitrace/otelgenai/examples/internal/exampletest"
 	"github.com/genaitrace/otelgenai/propagation"
 )
 
@@ -75,16 +83,102 @@ func TestOneRequestOverSixTransportsIsOneTrace(t *testing.T) {
 	}
 }
 
-func TestTheProgramPrintsTheTraceAndTheChain(t *testing.T) {
-	var out strings.Builder
-	if err := run(t.Context(), &out); err != nil {
+// The program itself, and what it recorded.
+func TestRun(t *testing.T) {
+	exampletest.WithoutCollector(t)
+	file := filepath.Join(t.TempDir(), "hops.jsonl")
+	var out, log strings.Builder
+	if err := run(t.Context(), []string{"-record", file}, &out, &log); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"tools/call lookup", "the prompt came by gateway → engine → worker", "worker was caused by engine and gateway"} {
+	for _, text := range []string{
+		"tools/call lookup", "\n10 spans of six transports are 1 trace: ",
+		"\nThe prompt came by gateway → engine → worker; worker was caused by engine and gateway.\n",
+	} {
 		if !strings.Contains(out.String(), text) {
 			t.Errorf("nothing says %q:\n%s", text, out.String())
 		}
 	}
+	if want := "recorded 10 spans and 0 metrics in " + file; !strings.HasPrefix(log.String(), want) {
+		t.Errorf("it says %q, want %q", log.String(), want)
+	}
+	recorded, err := otlp.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report := loadContract(t).Check(recorded); len(report.Findings) > 0 {
+		t.Errorf("the recording breaks the contract: %+v", report.Findings)
+	}
+}
+
+func TestFlags(t *testing.T) {
+	for arg, want := range map[string]string{"hello": `unexpected argument "hello"`, "-colour": "-colour"} {
+		if err := run(t.Context(), []string{arg}, io.Discard, io.Discard); !errors.As(err, new(command.UsageError)) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", arg, err)
+		}
+	}
+	var help strings.Builder
+	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-record file") {
+		t.Errorf("-h: %v\n%s", err, help.String())
+	}
+}
+
+func loadContract(t *testing.T) *contract.Contract {
+	t.Helper()
+	c, err := contract.Load("contract.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Where a hop loses its context, what comes behind it is in another trace. The contract
+// names the hop.
+func TestTheContractNamesTheHopThatBroke(t *testing.T) {
+	spans := capture.NewRecorder()
+	h := &hops{tracer: spans.TracerProvider().Tracer("test"), bridge: propagation.New()}
+	if err := h.start(); err != nil {
+		t.Fatal(err)
+	}
+	err := h.ask(t.Context(), "?")
+	if stopped := h.stop(); err != nil || stopped != nil {
+		t.Fatal(err, stopped)
+	}
+	for _, tt := range []struct{ lost, hop string }{
+		{"POST /v1/chat/completions", "ask → gateway"},
+		{"inference.v1.Inference/Generate", "gateway → engine"},
+		{"realtime response", "message → response"},
+		{"process tool.calls", "produce → consume"},
+		{"tools/call lookup", "call → tool"},
+	} {
+		captured, err := spans.Capture(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		lose(captured, tt.lost)
+		found := false
+		for _, f := range loadContract(t).Check(captured).Findings {
+			found = found || f.Rule == "propagation.broken" && f.Key == tt.hop
+		}
+		if !found {
+			t.Errorf("%s begins a trace, and no finding names the hop %s", tt.lost, tt.hop)
+		}
+	}
+}
+
+// lose puts a span and what is below it into a trace of its own, as if its context had
+// not arrived.
+func lose(c *capture.Capture, name string) {
+	t := c.Traces()[0]
+	root := c.Named(name)[0]
+	below := []*capture.Span{root}
+	for s := range t.Descendants(root) {
+		below = append(below, s)
+	}
+	for _, s := range below {
+		s.TraceID[0] ^= 0xff
+	}
+	root.ParentID = trace.SpanID{}
 }
 
 func withBaggage(t *testing.T, size int) context.Context {

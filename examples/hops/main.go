@@ -8,6 +8,10 @@
 // context on.
 //
 //	go run ./examples/hops
+//	go run ./examples/hops -record hops.jsonl
+//
+// With OTEL_EXPORTER_OTLP_ENDPOINT set, the trace is exported as well. The heart of it is
+// in hops.go.
 package main
 
 import (
@@ -15,70 +19,70 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 
-	"go.opentelemetry.io/otel/trace"
-
-	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/capture/waterfall"
+	"github.com/genaitrace/otelgenai/examples/internal/command"
+	"github.com/genaitrace/otelgenai/examples/internal/reading"
+	"github.com/genaitrace/otelgenai/examples/internal/telemetry"
 	"github.com/genaitrace/otelgenai/propagation"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "hops: %v\n", err)
-		os.Exit(1)
-	}
-}
+func main() { command.Main("hops", run) }
 
 // run sends a request and prints what became of it.
-func run(ctx context.Context, out io.Writer) error {
-	spans := capture.NewRecorder()
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var record string
+	flags := command.NewFlags("hops")
+	flags.StringVar(&record, "record", "", command.RecordUsage)
+	about := "hops takes one request over six transports, and prints the trace, which is one."
+	if err := command.Parse(flags, args, stderr, about, "hops takes flags alone"); err != nil {
+		return err
+	}
+	tel, err := telemetry.New(ctx, "otelgenai-hops", record)
+	if err != nil {
+		return err
+	}
+	chain, err := ask(ctx, tel)
+	if err == nil {
+		err = report(stdout, tel, chain)
+	}
+	tel.Close(stderr)
+	return err
+}
+
+// ask sends the request and returns the chain of its prompt, as it arrived at the tool.
+// Every span has ended then.
+func ask(ctx context.Context, tel *telemetry.Telemetry) (propagation.PromptChain, error) {
 	h := &hops{
-		tracer: spans.TracerProvider().Tracer("hops"),
+		tracer: tel.Traces.Tracer("hops"),
 		bridge: propagation.New(propagation.WithPromptChain()),
 	}
 	err := h.start()
 	if err == nil {
 		err = h.ask(ctx, "What is one trace?")
 	}
-	if err = errors.Join(err, h.stop()); err != nil {
-		return err
-	}
-	captured, err := spans.Capture(ctx)
-	if err != nil {
-		return err
-	}
-	for _, t := range captured.Traces() {
-		if err := waterfall.Render(out, drawn(t.Spans), waterfall.Options{}); err != nil {
-			return err
-		}
-	}
-	return printChain(out, h.chain)
+	return h.chain, errors.Join(err, h.stop())
 }
 
-func drawn(spans []*capture.Span) []waterfall.Span {
-	list := make([]waterfall.Span, 0, len(spans))
-	for _, s := range spans {
-		d := waterfall.Span{
-			TraceID: s.TraceID.String(),
-			SpanID:  s.SpanID.String(),
-			Name:    s.Name,
-			Kind:    strings.ToUpper(s.Kind.String()),
-			Start:   s.Start,
-			End:     s.End,
-		}
-		if s.ParentID.IsValid() {
-			d.ParentID = s.ParentID.String()
-		}
-		list = append(list, d)
+// report draws the trace and says what it shows.
+func report(out io.Writer, tel *telemetry.Telemetry, chain propagation.PromptChain) error {
+	spans := tel.Spans.Ended()
+	if len(spans) == 0 { // not sampled
+		return nil
 	}
-	return list
+	if err := waterfall.Render(out, spans, waterfall.Options{}); err != nil {
+		return err
+	}
+	traces := map[string]bool{}
+	for _, s := range spans {
+		traces[s.TraceID] = true
+	}
+	fmt.Fprintf(out, "\n%d spans of six transports are %d trace: each hop put its context where its transport has room.\n", len(spans), len(traces))
+	if err := reading.Write(out, spans); err != nil {
+		return err
+	}
+	return printChain(out, chain)
 }
 
 // printChain prints through which hops the prompt came to the tool.
@@ -95,13 +99,7 @@ func printChain(out io.Writer, chain propagation.PromptChain) error {
 	for _, hop := range chain.Backtrace(last.SpanID)[1:] {
 		causes = append(causes, hop.Name)
 	}
-	_, err := fmt.Fprintf(out, "\nthe prompt came by %s\n%s was caused by %s\n",
+	_, err := fmt.Fprintf(out, "The prompt came by %s; %s was caused by %s.\n",
 		strings.Join(names, " → "), last.Name, strings.Join(causes, " and "))
 	return err
-}
-
-// serve starts the span of a request that came in with ctx, with links to what is
-// not its parent.
-func (h *hops) serve(ctx context.Context, name string, kind trace.SpanKind) (context.Context, trace.Span) {
-	return h.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithLinks(propagation.Links(ctx)...))
 }

@@ -75,7 +75,7 @@ func embeddingServer(t *testing.T) *httptest.Server {
 // Vectors of a server are used like those made here, and the contract holds for them.
 func TestVectorsOfAServer(t *testing.T) {
 	server := embeddingServer(t)
-	obs := contracttest.New(t, contracttest.File("contract.yaml"))
+	obs := contracttest.New(t, contracttest.File("testdata/busy.yaml"))
 	embed := remoteAt(t, server, telemetry.On(obs.TracerProvider(), obs.MeterProvider()))
 	s := startStack(t, obs, fast(), embed)
 	text, err := s.client.Ask(t.Context(), question, func(string) {})

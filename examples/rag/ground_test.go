@@ -15,7 +15,7 @@ import (
 
 // What is no question is refused by the gateway, in its words, and nothing is searched.
 func TestRequestsWithoutAQuestion(t *testing.T) {
-	obs := contracttest.New(t, contracttest.File("contract.yaml"))
+	obs := contracttest.New(t, contracttest.File("testdata/busy.yaml"))
 	s := startStack(t, obs, fast(), nil)
 	for body, want := range map[string]struct {
 		status int

@@ -26,7 +26,7 @@ const question = "What is prefill " + secret + "?"
 
 // What a question shows, over real HTTP and gRPC: each step at its place.
 func TestTheTreeOfAQuestion(t *testing.T) {
-	obs := contracttest.New(t, contracttest.File("contract.yaml"))
+	obs := contracttest.New(t, contracttest.File("testdata/busy.yaml"))
 	s := startStack(t, obs, fast(), nil)
 	var answer *http.Response
 	pieces := 0
@@ -62,7 +62,7 @@ func TestTheOtherSearchAnswersWhereOneFails(t *testing.T) {
 		"dense":   func(t *testing.T, s *stack) { s.dense.embed = brokenServer(t, s) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			obs := contracttest.New(t, contracttest.File("contract.yaml"))
+			obs := contracttest.New(t, contracttest.File("testdata/busy.yaml"))
 			s := startStack(t, obs, fast(), nil)
 			broken(t, s)
 			var answer *http.Response
@@ -94,7 +94,7 @@ func brokenServer(t *testing.T, s *stack) embedder {
 
 // Where nothing can be searched the answer says so, and no model is asked.
 func TestNothingCanBeSearched(t *testing.T) {
-	obs := contracttest.New(t, contracttest.File("contract.yaml"))
+	obs := contracttest.New(t, contracttest.File("testdata/busy.yaml"))
 	s := startStack(t, obs, fast(), nil)
 	s.unindex()
 	s.dense.embed = brokenServer(t, s)
@@ -110,7 +110,7 @@ func TestNothingCanBeSearched(t *testing.T) {
 
 // A client that leaves in the middle of its answer ends every span, and none failed.
 func TestTheClientLeaves(t *testing.T) {
-	obs := contracttest.New(t, contracttest.File("contract.yaml"))
+	obs := contracttest.New(t, contracttest.File("testdata/busy.yaml"))
 	engine := fast()
 	engine.DecodeTime = 10 * time.Millisecond
 	s := startStack(t, obs, engine, nil)
@@ -133,7 +133,7 @@ func TestTheClientLeaves(t *testing.T) {
 
 // The engine fails in the middle of an answer.
 func TestTheEngineFails(t *testing.T) {
-	obs := contracttest.New(t, contracttest.File("contract.yaml"))
+	obs := contracttest.New(t, contracttest.File("testdata/busy.yaml"))
 	engine := fast()
 	engine.Fault = func(n int) error {
 		if n == 5 {
@@ -154,7 +154,7 @@ func TestTheEngineFails(t *testing.T) {
 
 // What is in documents, questions and answers is nowhere in what was recorded.
 func TestTelemetryHoldsNoText(t *testing.T) {
-	obs := contracttest.New(t, contracttest.File("contract.yaml"))
+	obs := contracttest.New(t, contracttest.File("testdata/busy.yaml"))
 	s := startStack(t, obs, fast(), nil)
 	if _, err := s.client.Ask(t.Context(), question, func(string) {}); err != nil {
 		t.Fatal(err)

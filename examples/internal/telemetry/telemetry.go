@@ -9,19 +9,19 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
-	"github.com/genaitrace/otelgenai/capture"
 	otlpfile "github.com/genaitrace/otelgenai/cmd/genaitrace/otlp"
 	"github.com/genaitrace/otelgenai/examples/internal/otlp"
+	"github.com/genaitrace/otelgenai/examples/internal/recording"
 	"github.com/genaitrace/otelgenai/examples/internal/spanlog"
 	"github.com/genaitrace/otelgenai/genaitrace"
 )
@@ -39,15 +39,14 @@ type Telemetry struct {
 	TracesTo, MetricsTo *url.URL // nil: they are not exported
 	sent                *sentSpans
 
-	recorder *capture.Recorder // nil: nothing is written to a file
-	file     string
+	recording *recording.Recording // nil: nothing is written to a file
 
 	child    bool
 	receiver *otlpfile.Receiver // of what child processes record; nil without
 }
 
 // New records as service, unless OTEL_SERVICE_NAME says another name. Where file is
-// not empty, Close writes all that was recorded to it, as otlp.WriteFile does.
+// not empty, Close writes all that was recorded to it, log records included.
 func New(ctx context.Context, service, file string) (*Telemetry, error) {
 	return newTelemetry(ctx, service, file, nil, nil)
 }
@@ -57,7 +56,11 @@ func newTelemetry(ctx context.Context, service, file string, traces []sdktrace.T
 	if err != nil {
 		return nil, err
 	}
-	tel := &Telemetry{Spans: &spanlog.Recorder{}, TracesTo: exporters.TracesTo, MetricsTo: exporters.MetricsTo}
+	tel := &Telemetry{
+		Spans:    &spanlog.Recorder{},
+		TracesTo: exporters.TracesTo, MetricsTo: exporters.MetricsTo,
+		recording: recording.To(file),
+	}
 	res, err := resource.New(ctx,
 		resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", service)),
@@ -68,10 +71,10 @@ func newTelemetry(ctx context.Context, service, file string, traces []sdktrace.T
 	}
 	traces = append(traces, sdktrace.WithResource(res), sdktrace.WithSyncer(tel.Spans))
 	metrics = append(metrics, sdkmetric.WithResource(res))
+	traces, metrics = append(traces, tel.recording.Traces()...), append(metrics, tel.recording.Metrics()...)
+	var logs *sdklog.LoggerProvider
 	if file != "" {
-		tel.recorder, tel.file = capture.NewRecorder(capture.WithoutSource()), file
-		traces = append(traces, sdktrace.WithSpanProcessor(tel.recorder.SpanProcessor()))
-		metrics = append(metrics, sdkmetric.WithReader(tel.recorder.MetricReader()))
+		logs = sdklog.NewLoggerProvider(append(tel.recording.Logs(), sdklog.WithResource(res))...)
 	}
 	if exporters.Traces != nil {
 		tel.sent = &sentSpans{SpanExporter: exporters.Traces}
@@ -80,20 +83,25 @@ func newTelemetry(ctx context.Context, service, file string, traces []sdktrace.T
 	if exporters.Metrics != nil {
 		metrics = append(metrics, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporters.Metrics)))
 	}
-	tel.use(sdktrace.NewTracerProvider(traces...), sdkmetric.NewMeterProvider(metrics...))
+	tel.use(sdktrace.NewTracerProvider(traces...), sdkmetric.NewMeterProvider(metrics...), logs)
 	return tel, nil
 }
 
 // On records with the providers of a test, and exports nothing.
 func On(traces *sdktrace.TracerProvider, metrics *sdkmetric.MeterProvider) *Telemetry {
 	t := &Telemetry{Spans: &spanlog.Recorder{}}
-	t.use(traces, metrics)
+	t.use(traces, metrics, nil)
 	return t
 }
 
-func (t *Telemetry) use(traces *sdktrace.TracerProvider, metrics *sdkmetric.MeterProvider) {
+// use makes the Tracer. Without logs nobody reads log records, so none are made.
+func (t *Telemetry) use(traces *sdktrace.TracerProvider, metrics *sdkmetric.MeterProvider, logs *sdklog.LoggerProvider) {
 	t.Traces, t.Metrics = traces, metrics
-	t.Tracer = genaitrace.New(genaitrace.WithTracerProvider(traces), genaitrace.WithMeterProvider(metrics))
+	opts := []genaitrace.Option{genaitrace.WithTracerProvider(traces), genaitrace.WithMeterProvider(metrics)}
+	if logs != nil {
+		opts = append(opts, genaitrace.WithLoggerProvider(logs))
+	}
+	t.Tracer = genaitrace.New(opts...)
 }
 
 // Close sends what is left and says where it went. It takes no longer than
@@ -139,29 +147,12 @@ func (t *Telemetry) Close(stderr io.Writer) {
 
 // write puts what was recorded into the file, and says how to look at it.
 func (t *Telemetry) write(ctx context.Context, stderr io.Writer) {
-	if t.recorder == nil {
-		return
-	}
-	recorded, err := t.recorder.Capture(ctx)
-	if err == nil {
-		recorded = join(recorded, t.Children())
-		err = otlpfile.WriteFile(t.file, recorded)
-	}
-	if err != nil {
+	said, err := t.recording.Write(ctx, t.Children())
+	switch {
+	case err != nil:
 		fmt.Fprintf(stderr, "warning: telemetry: %v\n", err)
-		return
-	}
-	fmt.Fprintf(stderr, "recorded %d spans and %d metrics in %s: go run ./cmd/genaitrace view %s\n",
-		len(recorded.Spans), len(recorded.Metrics), t.file, t.file)
-}
-
-// join is what two processes recorded.
-func join(a, b *capture.Capture) *capture.Capture {
-	return &capture.Capture{
-		Spans:   slices.Concat(a.Spans, b.Spans),
-		Metrics: slices.Concat(a.Metrics, b.Metrics),
-		Logs:    slices.Concat(a.Logs, b.Logs),
-		Dropped: a.Dropped + b.Dropped,
+	case said != "":
+		fmt.Fprintln(stderr, said)
 	}
 }
 
