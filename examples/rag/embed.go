@@ -116,6 +116,7 @@ func newRemote(cfg *config, tel *telemetry.Telemetry, base http.RoundTripper) *r
 		option.WithHTTPClient(&http.Client{Transport: genaihttp.NewTransport(base,
 			genaihttp.WithTracerProvider(tel.Traces),
 			genaihttp.WithMeterProvider(tel.Metrics),
+			genaihttp.WithLoggerProvider(tel.Logs),
 		)}),
 	)}
 }

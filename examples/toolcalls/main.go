@@ -72,6 +72,7 @@ func serveAndAsk(ctx context.Context, cfg *config, root *os.Root, tel *telemetry
 	traced := genaihttp.NewTransport(transport,
 		genaihttp.WithTracerProvider(tel.Traces),
 		genaihttp.WithMeterProvider(tel.Metrics),
+		genaihttp.WithLoggerProvider(tel.Logs),
 	)
 	status, stopStatus, err := serving.Listen(serving.Traced(newStatusService(), tel))
 	if err != nil {

@@ -25,6 +25,7 @@ func NewProxy(base *url.URL, tel *telemetry.Telemetry) http.Handler {
 		Transport: genaihttp.NewTransport(http.DefaultTransport,
 			genaihttp.WithTracerProvider(tel.Traces),
 			genaihttp.WithMeterProvider(tel.Metrics),
+			genaihttp.WithLoggerProvider(tel.Logs),
 		),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if r.Context().Err() == nil {

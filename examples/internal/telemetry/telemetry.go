@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	otellog "go.opentelemetry.io/otel/log"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -34,6 +35,7 @@ type Telemetry struct {
 	Tracer  *genaitrace.Tracer
 	Traces  *sdktrace.TracerProvider
 	Metrics *sdkmetric.MeterProvider
+	Logs    otellog.LoggerProvider // nil: nobody reads log records, so none are made
 	Spans   *spanlog.Recorder
 
 	TracesTo, MetricsTo *url.URL // nil: they are not exported
@@ -72,9 +74,8 @@ func newTelemetry(ctx context.Context, service, file string, traces []sdktrace.T
 	traces = append(traces, sdktrace.WithResource(res), sdktrace.WithSyncer(tel.Spans))
 	metrics = append(metrics, sdkmetric.WithResource(res))
 	traces, metrics = append(traces, tel.recording.Traces()...), append(metrics, tel.recording.Metrics()...)
-	var logs *sdklog.LoggerProvider
 	if file != "" {
-		logs = sdklog.NewLoggerProvider(append(tel.recording.Logs(), sdklog.WithResource(res))...)
+		tel.Logs = sdklog.NewLoggerProvider(append(tel.recording.Logs(), sdklog.WithResource(res))...)
 	}
 	if exporters.Traces != nil {
 		tel.sent = &sentSpans{SpanExporter: exporters.Traces}
@@ -83,25 +84,21 @@ func newTelemetry(ctx context.Context, service, file string, traces []sdktrace.T
 	if exporters.Metrics != nil {
 		metrics = append(metrics, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporters.Metrics)))
 	}
-	tel.use(sdktrace.NewTracerProvider(traces...), sdkmetric.NewMeterProvider(metrics...), logs)
+	tel.use(sdktrace.NewTracerProvider(traces...), sdkmetric.NewMeterProvider(metrics...))
 	return tel, nil
 }
 
 // On records with the providers of a test, and exports nothing.
 func On(traces *sdktrace.TracerProvider, metrics *sdkmetric.MeterProvider) *Telemetry {
 	t := &Telemetry{Spans: &spanlog.Recorder{}}
-	t.use(traces, metrics, nil)
+	t.use(traces, metrics)
 	return t
 }
 
-// use makes the Tracer. Without logs nobody reads log records, so none are made.
-func (t *Telemetry) use(traces *sdktrace.TracerProvider, metrics *sdkmetric.MeterProvider, logs *sdklog.LoggerProvider) {
+func (t *Telemetry) use(traces *sdktrace.TracerProvider, metrics *sdkmetric.MeterProvider) {
 	t.Traces, t.Metrics = traces, metrics
-	opts := []genaitrace.Option{genaitrace.WithTracerProvider(traces), genaitrace.WithMeterProvider(metrics)}
-	if logs != nil {
-		opts = append(opts, genaitrace.WithLoggerProvider(logs))
-	}
-	t.Tracer = genaitrace.New(opts...)
+	t.Tracer = genaitrace.New(
+		genaitrace.WithTracerProvider(traces), genaitrace.WithMeterProvider(metrics), genaitrace.WithLoggerProvider(t.Logs))
 }
 
 // Close sends what is left and says where it went. It takes no longer than
