@@ -17,9 +17,9 @@ require (
 	github.com/genaitrace/otelgenai v0.0.0
 	github.com/genaitrace/otelgenai/adapters/mcp v0.0.0
 	github.com/genaitrace/otelgenai/cmd/genaitrace v0.0.0
+	github.com/goccy/go-yaml v1.19.2
 	github.com/google/jsonschema-go v0.4.3
 	github.com/modelcontextprotocol/go-sdk v1.8.0
-	github.com/goccy/go-yaml v1.19.2
 	github.com/ollama/ollama v0.17.4
 	github.com/openai/openai-go/v3 v3.99.0
 	github.com/philippgille/chromem-go v0.7.0

@@ -91,12 +91,16 @@ func makeTrace(tracer trace.Tracer, i int) (trace.TraceID, int) {
 	return root.SpanContext().TraceID(), 3
 }
 
-func startCollector(t *testing.T, program, listens, config string) {
+// startCollector runs one with configurations, of which the later ones win.
+func startCollector(t *testing.T, program, listens string, configs ...string) {
 	t.Helper()
 	dir := t.TempDir()
-	file, own := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "own.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
-	require.NoError(t, os.WriteFile(own, []byte("service: {telemetry: {metrics: {level: none}}}\n"), 0o600))
-	start(t, program, "--config="+file, "--config="+own)
+	var args []string
+	for i, config := range append(configs, "service: {telemetry: {metrics: {level: none}}}\n") {
+		file := filepath.Join(dir, fmt.Sprintf("%d.yaml", i))
+		require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+		args = append(args, "--config="+file)
+	}
+	start(t, program, args...)
 	eventually(t, "the Collector listens", func() error { return dial(listens) })
 }

@@ -6,6 +6,6 @@
 // names another one. A test whose part is missing is skipped, and says what to do.
 //
 //	bash integration/parts
-//	cd integration && go test ./...
-//	cd integration && go test -run MixedLoad -load 30m -timeout 40m .
+//	cd integration && GOWORK=off go test ./...
+//	cd integration && GOWORK=off go test -run MixedLoad -load 30m -timeout 40m .
 package integration

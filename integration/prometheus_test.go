@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +19,8 @@ import (
 
 	"github.com/genaitrace/otelgenai/sampling"
 )
+
+const rules = "../docs/dashboards/rules.yaml"
 
 // TestExemplarsInPrometheusOpenKeptTraces runs requests under a Tail that keeps the slow
 // and the failed ones. Prometheus must count all of them, and each of its exemplars of
@@ -40,22 +39,7 @@ func TestExemplarsInPrometheusOpenKeptTraces(t *testing.T) {
 	metrics := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	t.Cleanup(metrics.Close)
 
-	api := startPrometheus(t, program, strings.TrimPrefix(metrics.URL, "http://"))
-	query := func(path string, values url.Values, into any) error {
-		return get(t, "http://"+api+"/api/v1/"+path+"?"+values.Encode(), into)
-	}
-	value := func(expr string) (float64, error) {
-		var got struct {
-			Data struct{ Result []struct{ Value [2]any } }
-		}
-		if err := query("query", url.Values{"query": {"sum(" + expr + ")"}}, &got); err != nil {
-			return 0, err
-		}
-		if len(got.Data.Result) != 1 {
-			return 0, fmt.Errorf("%s has no value", expr)
-		}
-		return strconv.ParseFloat(fmt.Sprint(got.Data.Result[0].Value[1]), 64)
-	}
+	prom := startPrometheus(t, program, []string{rules}, scrape{job: "service", target: strings.TrimPrefix(metrics.URL, "http://")})
 
 	s := startService(t, tp, mp)
 	fast, slow, failed := 20, 3, 2
@@ -64,7 +48,7 @@ func TestExemplarsInPrometheusOpenKeptTraces(t *testing.T) {
 		if i == 0 { // a rate needs a value to start from
 			s.ask(t, "fail")
 			eventually(t, "the first requests are there", func() error {
-				_, err := value(`gen_ai_server_request_duration_seconds_count{error_type!=""}`)
+				_, err := prom.value(t, `gen_ai_server_request_duration_seconds_count{error_type!=""}`)
 				return err
 			})
 		}
@@ -84,13 +68,7 @@ func TestExemplarsInPrometheusOpenKeptTraces(t *testing.T) {
 		`gen_ai_server_request_duration_seconds_count`:                       fast + slow + failed,
 		`gen_ai_server_request_duration_seconds_count{error_type!=""}`:       1,
 	} {
-		eventually(t, series, func() error {
-			got, err := value(series)
-			if err == nil && got != float64(want) {
-				err = fmt.Errorf("%s is %v, want %d", series, got, want)
-			}
-			return err
-		})
+		prom.reaches(t, series, float64(want))
 	}
 
 	// The published rules find them.
@@ -100,7 +78,7 @@ func TestExemplarsInPrometheusOpenKeptTraces(t *testing.T) {
 		"seconds_per_output_token:p95_5m", "output_tokens:rate5m",
 	} {
 		eventually(t, record, func() error {
-			got, err := value("genai:" + record)
+			got, err := prom.value(t, "genai:"+record)
 			if err == nil && !(got > 0) {
 				err = fmt.Errorf("%s is %v", record, got)
 			}
@@ -116,7 +94,7 @@ func TestExemplarsInPrometheusOpenKeptTraces(t *testing.T) {
 		}
 	}
 	eventually(t, "exemplars", func() error {
-		err := query("query_exemplars", url.Values{
+		err := prom.get(t, "query_exemplars", url.Values{
 			"query": {`{__name__=~"gen_?ai_.*time_to_first_token_seconds_bucket"}`},
 			"start": {fmt.Sprint(time.Now().Add(-time.Hour).Unix())}, "end": {fmt.Sprint(time.Now().Add(time.Hour).Unix())},
 		}, &got)
@@ -144,25 +122,4 @@ func TestExemplarsInPrometheusOpenKeptTraces(t *testing.T) {
 	require.NoError(t, tail.Shutdown(ctx))
 	require.NoError(t, tp.Shutdown(ctx))
 	require.NoError(t, mp.Shutdown(ctx))
-}
-
-// startPrometheus scrapes target each second, and returns the address of its API.
-func startPrometheus(t *testing.T, program, target string) string {
-	t.Helper()
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	rules, err := filepath.Abs("../docs/dashboards/rules.yaml")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `
-global: {scrape_interval: 500ms, evaluation_interval: 500ms}
-rule_files: [%q]
-scrape_configs:
-  - job_name: service
-    static_configs: [{targets: [%q]}]
-`, rules, target), 0o600))
-	api := address(t)
-	start(t, program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
-		"--web.listen-address="+api, "--enable-feature=exemplar-storage")
-	eventually(t, "Prometheus is ready", func() error { return get(t, "http://"+api+"/-/ready", nil) })
-	return api
 }

@@ -67,17 +67,29 @@ func (f flushing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// answer is the engine: "slow" takes a while to its first token, "fail" breaks off.
+// times is how long the engine takes over a question, beside what it must.
+var times = map[string]struct{ queue, prefill, token, stall time.Duration }{
+	"slow":       {prefill: 300 * time.Millisecond},
+	"overloaded": {queue: 1200 * time.Millisecond, prefill: 1500 * time.Millisecond, token: 10 * time.Millisecond, stall: 1100 * time.Millisecond},
+}
+
+// answer is the engine: "slow" takes a while to its first token, "fail" breaks off, and
+// "overloaded" queues for long, runs in a batch, stalls between tokens and miscounts.
 func answer(ctx context.Context, tracer *genaitrace.Tracer, w http.ResponseWriter, question string) (err error) {
 	ctx, inf := tracer.StartInference(ctx, genaitrace.Request{Provider: "vllm", Model: "m-1", ModelVersion: "7", Stream: true})
 	defer inf.EndErr(&err)
+	waits := times[question]
 	_, queue := inf.StartQueue(ctx)
-	time.Sleep(time.Millisecond)
+	time.Sleep(time.Millisecond + waits.queue)
 	queue.End()
-	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 120, Cached: new(16)})
-	if question == "slow" {
-		time.Sleep(300 * time.Millisecond)
+	if question == "overloaded" {
+		_, batch := tracer.StartBatch(ctx, genaitrace.BatchFacts{Model: "m-1", Size: 3})
+		batch.Join(inf)
+		defer batch.End()
+		inf.SetUsage(genaitrace.Usage{OutputTokens: new(-1)})
 	}
+	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 120, Cached: new(16)})
+	time.Sleep(waits.prefill)
 	prefill.End()
 	w.Header().Set("Content-Type", "text/event-stream")
 	if question == "fail" {
@@ -85,7 +97,11 @@ func answer(ctx context.Context, tracer *genaitrace.Tracer, w http.ResponseWrite
 		return fmt.Errorf("device lost")
 	}
 	_, decode := inf.StartDecode(ctx)
-	for range 5 {
+	for i := range 5 {
+		time.Sleep(waits.token)
+		if i == 4 {
+			time.Sleep(waits.stall)
+		}
 		if _, err := io.WriteString(flushing{w}, `data: {"model":"m-1","choices":[{"index":0,"delta":{"content":"word "}}]}`+"\n\n"); err != nil {
 			return err
 		}

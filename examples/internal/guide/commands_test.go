@@ -113,7 +113,7 @@ func shell(ctx context.Context, dir, line string) (string, error) {
 }
 
 // own are the programs of the repository that commands run.
-var own = []string{"cmd/genaitrace", "examples/chat", "examples/gateway", "examples/rag", "internal/dashgen"}
+var own = []string{"cmd/genaitrace", "examples/chat", "examples/gateway", "examples/rag", "examples/toolcalls", "internal/dashgen"}
 
 // build makes the programs, and a go before the real one that runs them for go run.
 func build(t *testing.T, dir string) {

@@ -60,7 +60,7 @@ func TestKeysOfTheContractInSentences(t *testing.T) {
 }
 
 // head makes a contract of a part of one; the parts of the pages speak of these profiles.
-const head = "contract: genai.observability/v1\nname: part\nextends: [builtin:gateway, builtin:engine]\n"
+const head = "contract: genai.observability/v1\nname: part\nextends: [builtin:gateway, builtin:engine, builtin:agent]\n"
 
 // readYAML reads text as what its first key says that it is.
 func readYAML(text string) (kind string, err error) {

@@ -32,14 +32,18 @@ const tested = "rules tested"
 
 // runs are the commands that are run here.
 var runs = map[string]run{
-	"go run ./examples/chat":                                 {want: "inference.prefill"},
-	"go run ./examples/chat -n 8 -concurrency 4":             {want: "queue.wait"},
-	"go run ./examples/rag":                                  {want: "rag.rerank"},
-	"go run ./examples/gateway -once":                        {want: "where the TTFT of chat toy-1 went"},
-	"go run ./internal/dashgen":                              {makes: "docs/dashboards/grafana.json"},
-	"go run ./cmd/genaitrace view rag.jsonl":                 {want: "rag.rerank", before: "go run ./examples/rag -record rag.jsonl"},
-	record:                                                   {want: tested, makes: "trace.jsonl"},
-	serve + "builtin:gateway -- " + "go run ./examples/chat": {want: tested},
+	"go run ./examples/toolcalls":                                                    {want: "execute_tool"},
+	`go run ./examples/toolcalls -prompt "What is (3 + 4) * 12.5?"`:                  {want: "87.5"},
+	"go run ./cmd/genaitrace view toolcalls.jsonl":                                   {want: "execute_tool", before: "go run ./examples/toolcalls -record toolcalls.jsonl"},
+	serve + "examples/toolcalls/contract.yaml -- go run ./examples/toolcalls":        {want: tested},
+	"go run ./examples/chat":                                                         {want: "inference.prefill"},
+	"go run ./examples/chat -n 8 -concurrency 4":                                     {want: "queue.wait"},
+	"go run ./examples/rag":                                                          {want: "rag.rerank"},
+	"go run ./examples/gateway -once":                                                {want: "where the TTFT of chat toy-1 went"},
+	"go run ./internal/dashgen":                                                      {makes: "docs/dashboards/grafana.json"},
+	"go run ./cmd/genaitrace view rag.jsonl":                                         {want: "rag.rerank", before: "go run ./examples/rag -record rag.jsonl"},
+	record:                                                                           {want: tested, makes: "trace.jsonl"},
+	serve + "builtin:gateway -- " + "go run ./examples/chat":                         {want: tested},
 	serve + "examples/chat/observability.yaml -- go run ./examples/chat -n 4":        {want: tested},
 	serve + "examples/gateway/observability.yaml -- go run ./examples/gateway -once": {want: tested},
 	serve + "examples/rag/contract.yaml -- go run ./examples/rag":                    {want: tested},
@@ -87,11 +91,12 @@ var leaves = map[string]leave{
 	"bash .ci/release v0.2.0":                             {because: "makes a release"},
 
 	// Software of others.
-	"go run ./examples/gateway -upstream http://localhost:11434":                  {"needs a model server", "examples/gateway/run_test.go", "func TestRunServes("},
-	"go run ./examples/gateway -upstream http://localhost:8000 -once -model NAME": {"needs a model server", "examples/gateway/run_test.go", "func TestRunOnceWithAServer("},
-	"promtool check rules rules.yaml":                                             {"needs promtool", "internal/dashgen/generated_test.go", `ask("check", "rules", "rules.yaml")`},
-	"promtool test rules rules_test.yaml":                                         {"needs promtool", "internal/dashgen/generated_test.go", `ask("test", "rules", "rules_test.yaml")`},
-	"otelcol-contrib --config sampler.yaml --config mine.yaml":                    {"needs a Collector", "integration/collector_test.go", `args = append(args, "--config="+file)`},
+	"go run ./examples/toolcalls -base-url http://localhost:11434/v1 -model qwen3:4b": {because: "needs a model server"},
+	"go run ./examples/gateway -upstream http://localhost:11434":                      {"needs a model server", "examples/gateway/run_test.go", "func TestRunServes("},
+	"go run ./examples/gateway -upstream http://localhost:8000 -once -model NAME":     {"needs a model server", "examples/gateway/run_test.go", "func TestRunOnceWithAServer("},
+	"promtool check rules rules.yaml":                                                 {"needs promtool", "internal/dashgen/generated_test.go", `ask("check", "rules", "rules.yaml")`},
+	"promtool test rules rules_test.yaml":                                             {"needs promtool", "internal/dashgen/generated_test.go", `ask("test", "rules", "rules_test.yaml")`},
+	"otelcol-contrib --config sampler.yaml --config mine.yaml":                        {"needs a Collector", "integration/collector_test.go", `args = append(args, "--config="+file)`},
 
 	// What a module outside the repository does: .ci/trial follows the page with this
 	// repository in the place of what is not released.
