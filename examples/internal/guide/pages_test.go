@@ -73,13 +73,16 @@ func commands(t *testing.T) []command {
 			}
 		}
 	}
-	code := regexp.MustCompile("`([^`]+)`")
+	code := regexp.MustCompile("`([^`]+)`(?:\\s+in\\s+\\[([a-z/]+)\\]\\()?") // a module of its own may be named behind it
 	for _, page := range pages(t) {
 		if page == "CHANGELOG.md" {
 			continue
 		}
 		for _, found := range code.FindAllStringSubmatch(withoutBlocks(read(t, page)), -1) {
 			if line := strings.ReplaceAll(found[1], `\|`, "|"); programs.MatchString(line) {
+				if found[2] != "" {
+					line = "cd " + found[2] + " && GOWORK=off " + line
+				}
 				add(page, line)
 			}
 		}

@@ -1,5 +1,11 @@
 package guide
 
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
 // A run is a command that is run from a clean checkout.
 type run struct {
 	want    string // is printed
@@ -23,33 +29,25 @@ const (
 
 // theReaders are files that the pages leave to their reader.
 var theReaders = map[string]string{
-	"observability.yaml": "contract: genai.observability/v1\nname: own\nextends: [examples/chat/observability.yaml]\n",
+	"observability.yaml": "contract: genai.observability/v1\nname: own\nextends: [examples/chat/contract.yaml]\n",
 	"e2e.sh":             "#!/bin/sh\nexec go run ./examples/chat -n 4\n",
 }
 
 // tested is what a check reports last, and what no other command prints.
 const tested = "rules tested"
 
-// runs are the commands that are run here.
+// runs are commands that are run here. Those of the examples and of genaitrace are run
+// without an entry; one is for those of which more is known, or which need something first.
 var runs = map[string]run{
-	"go run ./examples/toolcalls":                                                    {want: "execute_tool"},
-	`go run ./examples/toolcalls -prompt "What is (3 + 4) * 12.5?"`:                  {want: "87.5"},
-	"go run ./cmd/genaitrace view toolcalls.jsonl":                                   {want: "execute_tool", before: "go run ./examples/toolcalls -record toolcalls.jsonl"},
-	serve + "examples/toolcalls/contract.yaml -- go run ./examples/toolcalls":        {want: tested},
-	"go run ./examples/chat":                                                         {want: "inference.prefill"},
-	"go run ./examples/chat -n 8 -concurrency 4":                                     {want: "queue.wait"},
-	"go run ./examples/rag":                                                          {want: "rag.rerank"},
-	"go run ./examples/gateway -once":                                                {want: "where the TTFT of chat toy-1 went"},
-	"go run ./internal/dashgen":                                                      {makes: "docs/dashboards/grafana.json"},
-	"go run ./cmd/genaitrace view rag.jsonl":                                         {want: "rag.rerank", before: "go run ./examples/rag -record rag.jsonl"},
-	record:                                                                           {want: tested, makes: "trace.jsonl"},
-	serve + "builtin:gateway -- " + "go run ./examples/chat":                         {want: tested},
-	serve + "examples/chat/observability.yaml -- go run ./examples/chat -n 4":        {want: tested},
-	serve + "examples/gateway/observability.yaml -- go run ./examples/gateway -once": {want: tested},
-	serve + "examples/rag/contract.yaml -- go run ./examples/rag":                    {want: tested},
-	`go run ./examples/rag -prompt "Why is there no event for each token?"`:          {want: "rag.rerank"},
-	"go run ./cmd/genaitrace view --html trace.html trace.jsonl":                     {makes: "trace.html", before: record},
-	current + "serve --contract builtin:gateway -- go test ./...":                    {want: tested, instead: current + "serve --contract builtin:gateway -- go run ./examples/gateway -once"},
+	"go run ./examples/chat":                     {want: "inference.prefill"},
+	"go run ./examples/chat -n 8 -concurrency 4": {want: "queue.wait"},
+	"go run ./examples/rag":                      {want: "rag.rerank"},
+	"go run ./examples/gateway -once":            {want: "where the TTFT of chat toy-1 went"},
+	"go run ./internal/dashgen":                  {makes: "docs/dashboards/grafana.json"},
+	"go run ./cmd/genaitrace view gateway.jsonl": {before: "go run ./examples/gateway -once -record gateway.jsonl"},
+	record: {want: tested, makes: "trace.jsonl"},
+	"go run ./cmd/genaitrace view --html trace.html trace.jsonl":  {makes: "trace.html", before: record},
+	current + "serve --contract builtin:gateway -- go test ./...": {want: tested, instead: current + "serve --contract builtin:gateway -- go run ./examples/gateway -once"},
 	latest + theirs: {want: tested, instead: current + theirs},
 	latest + inCI:   {want: tested, makes: "observability.xml", instead: current + inCI},
 	"genaitrace check --contract observability.yaml gateway.jsonl engine.jsonl": {
@@ -58,7 +56,6 @@ var runs = map[string]run{
 	"genaitrace profiles":                            {want: "gateway"},
 	"genaitrace profiles gateway":                    {want: "spans:"},
 	"genaitrace rules":                               {want: "attribute.missing"},
-	"genaitrace rules attribute.missing":             {want: "attribute"},
 	"genaitrace schema > contract.schema.json":       {makes: "contract.schema.json"},
 	"genaitrace serve --contract observability.yaml": {want: "nothing", instead: "timeout -s INT 2 genaitrace serve --contract observability.yaml --grpc 127.0.0.1:0 --http 127.0.0.1:0 2>&1 || true"},
 	"genaitrace mutate":                              {want: "--contract", instead: "genaitrace mutate --help 2>&1"},
@@ -67,12 +64,33 @@ var runs = map[string]run{
 	"genaitrace view --html":                         {want: "--html", instead: "genaitrace view --help 2>&1"},
 }
 
+var (
+	ours    = regexp.MustCompile(`^(go run \./(examples/|cmd/genaitrace )|genaitrace )`)
+	drawn   = regexp.MustCompile(`^go run \./cmd/genaitrace view ([a-z]+)\.jsonl$`)
+	servers = regexp.MustCompile(` -(base-url|upstream) `) // of models
+)
+
+// runOf says how a command is run, if it is.
+func runOf(line string) (r run, ok bool) {
+	if r, ok = runs[line]; ok || !ours.MatchString(line) || servers.MatchString(line) {
+		return r, ok
+	}
+	if strings.HasPrefix(line, serve) {
+		r.want = tested
+	}
+	if found := drawn.FindStringSubmatch(line); found != nil { // of the example of that name
+		r.before = fmt.Sprintf("go run ./examples/%[1]s -record %[1]s.jsonl", found[1])
+	}
+	return r, true
+}
+
 const (
 	gate  = ".ci/run"
 	trial = ".ci/trial"
 )
 
-// leaves are the commands that are not run here. Two kinds need no entry. Those of go test,
+// leaves are the commands that are not run here. Three kinds need no entry. Those that ask a
+// server of models, which the tests of the examples have in their place. Those of go test,
 // because most take minutes: their packages, flags and tests are looked for instead. And go
 // get of what this repository will release, which .ci/trial does with a replacement.
 var leaves = map[string]leave{
@@ -91,12 +109,9 @@ var leaves = map[string]leave{
 	"bash .ci/release v0.2.0":                             {because: "makes a release"},
 
 	// Software of others.
-	"go run ./examples/toolcalls -base-url http://localhost:11434/v1 -model qwen3:4b": {because: "needs a model server"},
-	"go run ./examples/gateway -upstream http://localhost:11434":                      {"needs a model server", "examples/gateway/run_test.go", "func TestRunServes("},
-	"go run ./examples/gateway -upstream http://localhost:8000 -once -model NAME":     {"needs a model server", "examples/gateway/run_test.go", "func TestRunOnceWithAServer("},
-	"promtool check rules rules.yaml":                                                 {"needs promtool", "internal/dashgen/generated_test.go", `ask("check", "rules", "rules.yaml")`},
-	"promtool test rules rules_test.yaml":                                             {"needs promtool", "internal/dashgen/generated_test.go", `ask("test", "rules", "rules_test.yaml")`},
-	"otelcol-contrib --config sampler.yaml --config mine.yaml":                        {"needs a Collector", "integration/collector_test.go", `args = append(args, "--config="+file)`},
+	"promtool check rules rules.yaml":                          {"needs promtool", "internal/dashgen/generated_test.go", `ask("check", "rules", "rules.yaml")`},
+	"promtool test rules rules_test.yaml":                      {"needs promtool", "internal/dashgen/generated_test.go", `ask("test", "rules", "rules_test.yaml")`},
+	"otelcol-contrib --config sampler.yaml --config mine.yaml": {"needs a Collector", "integration/collector_test.go", `args = append(args, "--config="+file)`},
 
 	// What a module outside the repository does: .ci/trial follows the page with this
 	// repository in the place of what is not released.
