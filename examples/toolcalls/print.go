@@ -167,7 +167,7 @@ func text[K ~string](s waterfall.Span, key K) string {
 func took(s waterfall.Span) time.Duration { return s.End.Sub(s.Start) }
 
 // busy is how long at least one of the spans ran, and how long all of them together.
-func busy(spans []waterfall.Span) (any, all time.Duration) {
+func busy(spans []waterfall.Span) (some, all time.Duration) {
 	spans = slices.Clone(spans)
 	slices.SortFunc(spans, func(a, b waterfall.Span) int { return cmp.Compare(a.Start.UnixNano(), b.Start.UnixNano()) })
 	var until time.Time
@@ -177,9 +177,9 @@ func busy(spans []waterfall.Span) (any, all time.Duration) {
 			until = s.Start
 		}
 		if s.End.After(until) {
-			any += s.End.Sub(until)
+			some += s.End.Sub(until)
 			until = s.End
 		}
 	}
-	return any, all
+	return some, all
 }

@@ -13,7 +13,7 @@ import (
 )
 
 type search struct {
-	Query string `json:"query" jsonschema:"text to look for, as it stands in the file"`
+	Query string `json:"query"           jsonschema:"text to look for, as it stands in the file"`
 	Under string `json:"under,omitempty" jsonschema:"directory to look in; all of the repository where it is left out"`
 }
 
@@ -46,7 +46,7 @@ func searchFiles(ctx context.Context, root *os.Root, in search) (string, error) 
 		case err != nil && name == dir:
 			return err
 		case err != nil: // what cannot be read is not found
-			return nil
+			return nil //nolint:nilerr // the walk goes on
 		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && name != ".":
 			return fs.SkipDir
 		case !entry.Type().IsRegular():

@@ -102,7 +102,7 @@ func start(t *testing.T, model http.Handler) *stack {
 	}
 	client := chatclient.New(chatclient.Options{BaseURL: address + "/v1", Transport: traced, APIKey: "none", Model: toy.Model})
 	s.units, s.agent = units, newAgent(s.tel.Tracer, client, toy.Model, tools)
-	s.agent.retryDelay = time.Millisecond
+	s.retryDelay = time.Millisecond
 	return s
 }
 

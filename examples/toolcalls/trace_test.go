@@ -188,7 +188,7 @@ func TestTheRunIsCancelledInATool(t *testing.T) {
 
 // due is a context whose deadline the test brings about.
 type due struct {
-	context.Context //nolint:containedctx // it is one
+	context.Context
 
 	reached chan struct{}
 }

@@ -42,8 +42,8 @@ func serveUnits(ctx context.Context, stderr io.Writer) error {
 
 type conversion struct {
 	Value float64 `json:"value" jsonschema:"how many of the unit in from"`
-	From  string  `json:"from" jsonschema:"ms, s, min or h"`
-	To    string  `json:"to" jsonschema:"ms, s, min or h"`
+	From  string  `json:"from"  jsonschema:"ms, s, min or h"`
+	To    string  `json:"to"    jsonschema:"ms, s, min or h"`
 }
 
 // unitsOfTime are in milliseconds.

@@ -34,7 +34,7 @@ func startUnits(ctx context.Context, tel *telemetry.Telemetry, stderr io.Writer)
 	if err != nil {
 		return nil, nil, err
 	}
-	child := exec.Command(self, unitsCommand) // it ends with its standard input
+	child := exec.Command(self, unitsCommand) //nolint:gosec // this program; it ends with its standard input
 	child.Env = append(os.Environ(), env...)
 	child.Stderr = stderr
 

@@ -46,9 +46,12 @@ type Turn struct{ Role, Content string }
 // How models write of tools, in the form of Hermes and Qwen. What stands between the
 // marks is JSON, whose strings have < escaped, so that no argument can hold a mark.
 const (
-	ToolsStart, ToolsEnd       = "<tools>", "</tools>"
-	CallStart, CallEnd         = "<tool_call>", "</tool_call>"
-	ResponseStart, ResponseEnd = "<tool_response>", "</tool_response>"
+	ToolsStart    = "<tools>"
+	ToolsEnd      = "</tools>"
+	CallStart     = "<tool_call>"
+	CallEnd       = "</tool_call>"
+	ResponseStart = "<tool_response>"
+	ResponseEnd   = "</tool_response>"
 )
 
 // A WrittenCall is what stands between CallStart and CallEnd.
