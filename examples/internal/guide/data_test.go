@@ -16,10 +16,10 @@ import (
 )
 
 // TestEveryPieceOfDataIsRead holds the blocks of YAML and JSON against what reads them: a
-// contract or a part of one, Prometheus rules, a workflow, a policy. What is no data must
+// contract or a part of one, Prometheus rules, a workflow, a Collector, a policy. What is no data must
 // say so, by the language of its block, and hide no command.
 func TestEveryPieceOfDataIsRead(t *testing.T) {
-	readers := map[string]int{"contract": 0, "rules": 0, "workflow": 0, "policy": 0}
+	readers := map[string]int{"contract": 0, "rules": 0, "workflow": 0, "collector": 0, "policy": 0}
 	for _, p := range pieces(t) {
 		switch p.language {
 		case "go", "sh", "bash", "shell", "console":
@@ -80,6 +80,9 @@ func readYAML(text string) (kind string, err error) {
 			}
 		}
 		return "rules", yaml.NewDecoder(bytes.NewReader([]byte(text)), yaml.Strict()).Decode(&rules)
+	case strings.Contains(text, "\n  pipelines:\n"):
+		var collector map[string]any // which integration gives to one
+		return "collector", yaml.Unmarshal([]byte(text), &collector)
 	case strings.Contains(text, "\njobs:\n"):
 		var workflow map[string]any
 		return "workflow", yaml.Unmarshal([]byte(text), &workflow)
