@@ -265,6 +265,11 @@ func testsOnly(line string) bool {
 	return regexp.MustCompile(`^(cd \S+ && )?([A-Z_]+=\S+ )*go test `).MatchString(line)
 }
 
+// gateOnly tells a command of the gate.
+func gateOnly(line string) bool {
+	return regexp.MustCompile(`^([A-Z_]+=\S+ )*bash \.ci/run( |$)`).MatchString(line)
+}
+
 // getsOurs tells a command that gets a module of this repository.
 func getsOurs(line string) bool {
 	return regexp.MustCompile(`^go get (-tool )?` + regexp.QuoteMeta(module) + `(/\S+)?$`).MatchString(line)
