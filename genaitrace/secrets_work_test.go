@@ -111,7 +111,7 @@ func secretWork(tr *genaitrace.Tracer) map[string]func(ctx context.Context) {
 
 // withoutContent are those of them that have no place for text, whatever the policy says.
 var withoutContent = map[string]bool{
-	"gateway": true, "template": true, "tool, panic": true, "group, panic": true, "phases": true, "batch": true,
+	"gateway": true, "template": true, "tool, panic": true, "group": true, "group, panic": true, "phases": true, "batch": true,
 }
 
 // allSecrets are secretWrappers and secretWork.

@@ -227,7 +227,7 @@ func (o *Operation) logException(end operationEnd, err error, took int64) {
 		return
 	}
 	var attrs []attribute.KeyValue
-	if event == exceptionEvent && o.kind.role != "" { // a task of a Group has none
+	if event == exceptionEvent {
 		attrs = append(attrs, semconv.GenAISpanRole(o.kind.role))
 	}
 	attrs = o.t.appendException(attrs, end.errType, err, o.t.exceptionMessage(o.ctx, end.how, err))

@@ -2667,7 +2667,7 @@ var requirements82 = []Requirement{
 
 var requirements83 = []Requirement{
 	{Key: "exception.type", Level: "required"},
-	{Key: "genai.span.role", Level: "conditional", If: "the work has one", When: Condition{{Op: Known}}},
+	{Key: "genai.span.role", Level: "required"},
 	{Key: "exception.stacktrace", Level: "opt_in"},
 	{Key: "exception.message", Level: "opt_in"},
 }

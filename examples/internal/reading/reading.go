@@ -49,8 +49,9 @@ func writeFailure(out io.Writer, trace []waterfall.Span) {
 // others came.
 func writeFirst(out io.Writer, trace []waterfall.Span) {
 	call := Find(trace, semconv.GenAISpanRoleInference, "CLIENT")
-	began, ttft, ok := "The answer began", time.Duration(0), false
-	if ttft, ok = Since(Find(trace, semconv.GenAISpanRoleGateway, "SERVER"), semconv.LLMTTFTMsKey); !ok {
+	began := "The answer began"
+	ttft, ok := Since(Find(trace, semconv.GenAISpanRoleGateway, "SERVER"), semconv.LLMTTFTMsKey)
+	if !ok {
 		// A whole answer has a first token only behind the gateway.
 		began = "The model began to answer"
 		ttft, ok = Since(call, semconv.LLMTTFTMsKey)
