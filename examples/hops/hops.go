@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 
 	"github.com/coder/websocket"
 	"go.opentelemetry.io/otel/trace"
@@ -33,6 +34,8 @@ type hops struct {
 	engine                 *grpc.Server
 	conn                   *grpc.ClientConn
 	http2                  *http.Client
+
+	sessions sync.WaitGroup // a server that closes does not wait for WebSockets
 
 	chain propagation.PromptChain // as it arrived at the tool
 }
@@ -61,6 +64,7 @@ func (h *hops) start() error {
 	return err
 }
 
+// stop returns when every span has ended.
 func (h *hops) stop() error {
 	var err error
 	if h.conn != nil {
@@ -73,6 +77,7 @@ func (h *hops) stop() error {
 	for _, server := range []*httptest.Server{h.gateway, h.session, h.tool} {
 		server.Close()
 	}
+	h.sessions.Wait()
 	return err
 }
 
@@ -159,6 +164,8 @@ func parentOf(ctx context.Context) trace.SpanID {
 // serveSession goes on with a record of Kafka for each message. The span of the
 // session is no parent of the messages; they link to it.
 func (h *hops) serveSession(w http.ResponseWriter, r *http.Request) {
+	h.sessions.Add(1)
+	defer h.sessions.Done()
 	ctx, session := h.serve(h.bridge.FromHTTP(r), "GET /v1/realtime", trace.SpanKindServer)
 	defer session.End()
 	conn, err := websocket.Accept(w, r, nil)
