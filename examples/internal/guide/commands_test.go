@@ -111,10 +111,13 @@ func shell(ctx context.Context, dir, line string) (string, error) {
 			cmd.Env = append(cmd.Env, variable)
 		}
 	}
-	cmd.Env = append(cmd.Env, "PATH="+filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(cmd.Env, workspace, "PATH="+filepath.Join(dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
+
+// The pages speak of the workspace, also where this module is tested without it.
+const workspace = "GOWORK="
 
 // build makes the programs, and a go before the real one that runs them for go run.
 func build(t *testing.T, dir string) {
@@ -137,6 +140,7 @@ func build(t *testing.T, dir string) {
 	}
 	compile := exec.CommandContext(t.Context(), "go", args...)
 	compile.Dir = root
+	compile.Env = append(os.Environ(), workspace)
 	out, err := compile.CombinedOutput()
 	require.NoError(t, err, string(out))
 	tool, err := exec.LookPath("go")
