@@ -31,23 +31,25 @@ var random25M = gguf.Model{Name: "random25M", Dim: 512, Hidden: 1376, Layers: 8,
 // beginning: 733.
 var prompt = strings.Repeat("Once upon a time ", 29)
 
-// writeModel writes the random model to a folder of the test.
-func writeModel(t *testing.T, m gguf.Model) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), m.Name+".gguf")
+// modelFile writes the random model, once for all tests. TestMain removes it.
+var modelFile = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(scratch, random25M.Name+".gguf")
 	f, err := os.Create(path)
-	require.NoError(t, err)
-	require.NoError(t, errors.Join(gguf.Write(f, m), f.Close()))
-	return path
-}
+	if err != nil {
+		return "", err
+	}
+	return path, errors.Join(gguf.Write(f, random25M), f.Close())
+})
 
 // startEngine runs the random model, recording into the Recorder.
 func startEngine(t *testing.T, slots int) (*llama.Engine, *capture.Recorder) {
 	t.Helper()
 	library := part(t, "llama", "libllama.so")
+	model, err := modelFile()
+	require.NoError(t, err)
 	rec := capture.NewRecorder()
 	engine, err := llama.Open(llama.Config{
-		Library: filepath.Dir(library), Model: writeModel(t, random25M), Name: random25M.Name,
+		Library: filepath.Dir(library), Model: model, Name: random25M.Name,
 		Slots: slots, Context: 1024,
 		Tracer: genaitrace.New(genaitrace.WithTracerProvider(rec.TracerProvider()), genaitrace.WithMeterProvider(rec.MeterProvider())),
 	})

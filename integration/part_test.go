@@ -9,7 +9,19 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// scratch is a folder for what several tests use.
+var scratch string
+
+func TestMain(m *testing.M) {
+	var err error
+	if scratch, err = os.MkdirTemp("", "integration"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(scratch)
+		os.Exit(code)
+	}))
+}
 
 // part returns the path of what bash integration/parts has got, or skips the test.
 func part(t *testing.T, path ...string) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
@@ -22,7 +23,10 @@ import (
 	"github.com/genaitrace/otelgenai/sampling"
 )
 
-var balancing = []exporter.Factory{loadbalancingexporter.NewFactory()}
+var (
+	balancing    = []exporter.Factory{loadbalancingexporter.NewFactory()}
+	ownTelemetry = otelconftelemetry.NewFactory()
+)
 
 // tiers runs agent, first tier and two instances of the second one, sends the spans to the agent
 // in batches of any order, and returns what arrives behind the second tier.

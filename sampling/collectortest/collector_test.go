@@ -24,7 +24,6 @@ import (
 	"go.opentelemetry.io/collector/processor/memorylimiterprocessor"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
-	"go.opentelemetry.io/collector/service/telemetry/otelconftelemetry"
 	"google.golang.org/grpc"
 )
 
@@ -41,7 +40,7 @@ func factories() (otelcol.Factories, error) {
 		return f, err
 	}
 	f.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](append(balancing, otlpexporter.NewFactory())...)
-	f.Telemetry = otelconftelemetry.NewFactory()
+	f.Telemetry = ownTelemetry
 	return f, err
 }
 
