@@ -24,6 +24,7 @@ import (
 
 	genaieino "github.com/genaitrace/otelgenai/adapters/eino"
 	"github.com/genaitrace/otelgenai/capture"
+	"github.com/genaitrace/otelgenai/contract"
 	"github.com/genaitrace/otelgenai/genaitrace"
 )
 
@@ -81,6 +82,18 @@ func (r *recording) tree() string {
 		},
 	}))
 	return b.String()
+}
+
+// holds checks what was recorded against testdata/contract.yaml.
+func (r *recording) holds() {
+	r.t.Helper()
+	c, err := contract.Load(filepath.Join("testdata", "contract.yaml"))
+	require.NoError(r.t, err)
+	if report := c.Check(r.captured()); report.Failed(false) {
+		var text strings.Builder
+		require.NoError(r.t, report.WriteText(&text))
+		r.t.Error(text.String())
+	}
 }
 
 // span returns the only span of that name.

@@ -422,6 +422,7 @@ func TestOverHTTP(t *testing.T) {
 					assert.Equal(t, want, r.span("chat gpt-x").Attributes.String(semconv.GenAIStreamTerminalKey))
 				}
 				assert.NotContains(t, everything(r.captured()), "secret")
+				r.holds()
 			}
 		}
 	}
@@ -450,6 +451,7 @@ func TestAnAgentOfTheDevelopmentKit(t *testing.T) {
 	}
 	ended(t, r)
 	golden(t, "adk", sorted(r.tree()))
+	r.holds()
 }
 
 // TestWhereNothingRecords nothing is copied, and no goroutine runs.

@@ -59,11 +59,13 @@ func TestAChain(t *testing.T) {
 			sr, err := chain.Stream(t.Context(), question, compose.WithCallbacks(r.handler()))
 			assert.Equal(t, []string{"", "It is ", "sunny.", ""}, readAll(t, sr, err))
 			golden(t, "chain_streamed", r.tree())
+			r.holds()
 		} else {
 			text, err := chain.Invoke(t.Context(), question, compose.WithCallbacks(r.handler()))
 			require.NoError(t, err)
 			assert.Equal(t, "It is sunny.", text)
 			golden(t, "chain", r.tree())
+			r.holds()
 		}
 	}
 }
@@ -147,6 +149,7 @@ func TestAGraphWithBranchesSideBySide(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "It is sunny.", answer.Content)
 	golden(t, "graph", sorted(r.tree()))
+	r.holds()
 }
 
 // TestAnAgent runs a ReAct agent over the HTTP transport of this module: what it sees is
@@ -173,6 +176,7 @@ func TestAnAgent(t *testing.T) {
 			require.NoError(t, err)
 			golden(t, "agent", sorted(r.tree()))
 		}
+		r.holds()
 		for _, call := range r.captured().Named("chat gpt-x") {
 			assert.False(t, call.Attributes.Has("ai.tokens.input"), "usage is written once, in the words of the conventions")
 		}
@@ -236,5 +240,6 @@ func TestGraphsInsideGraphs(t *testing.T) {
 	_, err = chain.Invoke(t.Context(), ask("A poem."), compose.WithCallbacks(r.handler(genaieino.WithAgents("critic"))))
 	require.NoError(t, err)
 	golden(t, "nested", r.tree())
+	r.holds()
 	assert.Equal(t, "12", r.span("invoke_workflow write").Attributes.String(semconv.AITokensInputKey), "the agent counts its own call")
 }
