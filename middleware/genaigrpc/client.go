@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/internal/fault"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -52,12 +53,12 @@ func NewClientHandler(opts ...Option) stats.Handler {
 	return &clientHandler{
 		tracer:    c.tracer(),
 		durations: newClientDurations(c.meter()),
-		injector:  newInjector(c.propagator, c.member),
+		injector:  newInjector(c.propagator, c.member, c.faults),
 		tail:      c.tail,
 		methods:   methods{calls: c.modelCalls},
 		calls:     c.calls(),
 		watch:     &idleWatch{timeout: c.idleTimeout},
-		late:      newLateEnds(c.meter()),
+		faults:    c.faults,
 	}
 }
 
@@ -69,7 +70,7 @@ type clientHandler struct {
 	methods   methods
 	calls     *genaitrace.Tracer
 	watch     *idleWatch
-	late      *lateEnds
+	faults    *fault.Counter
 }
 
 // A clientRPC is one attempt of an RPC between TagRPC and its end.
@@ -238,7 +239,7 @@ func (r *clientRPC) end(ctx context.Context, e *stats.End) {
 	r.handler.watch.remove(&r.life)
 	first, late := r.life.end()
 	if late {
-		r.handler.late.count(ctx)
+		r.handler.faults.Count(ctx, semconv.GenAIFaultLate, endedLate)
 	}
 	if !first && !late {
 		return

@@ -19,6 +19,9 @@ const (
 	lookBatch = 256
 )
 
+// endedLate is the fault of an RPC that ended after its span.
+const endedLate = "an RPC ended after its idle time-out had ended its span; WithIdleTimeout sets a longer one"
+
 // An idleWatch finds RPCs of a handler that no message passes any more. One timer
 // serves all of them and runs only while there are any. Messages are noted, not timed,
 // so an RPC is found one to two time-outs after its last message.

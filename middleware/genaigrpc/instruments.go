@@ -14,8 +14,6 @@ import (
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/semconv/v1.43.0/rpcconv"
 	"google.golang.org/grpc/codes"
-
-	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // maxSeries is how many attribute sets of a metric one handler makes: what is
@@ -89,26 +87,4 @@ func (s series) set() attribute.Set {
 		attrs = append(attrs, endAttributes[s.code]...)
 	}
 	return attribute.NewSet(attrs...)
-}
-
-// lateEnds counts RPCs that ended after their time-out had ended their span.
-type lateEnds struct {
-	faults   semconv.GenAITelemetryFaults
-	reported atomic.Bool
-}
-
-func newLateEnds(m metric.Meter) *lateEnds {
-	faults, err := semconv.NewGenAITelemetryFaults(m)
-	if err != nil {
-		otel.Handle(fmt.Errorf("genaigrpc: %w", err))
-	}
-	return &lateEnds{faults: faults}
-}
-
-func (l *lateEnds) count(ctx context.Context) {
-	l.faults.Add(ctx, 1, semconv.GenAIFaultLate)
-	if l.reported.CompareAndSwap(false, true) {
-		otel.Handle(fmt.Errorf("genaigrpc: an RPC ended after its idle time-out had ended its span; "+
-			"WithIdleTimeout sets a longer one (reported once; further ones are counted in %s)", semconv.GenAITelemetryFaultsName))
-	}
 }

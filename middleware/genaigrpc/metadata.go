@@ -2,25 +2,26 @@ package genaigrpc
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
-	"go.opentelemetry.io/otel"
 	otelprop "go.opentelemetry.io/otel/propagation"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/genaitrace/otelgenai/internal/fault"
 	"github.com/genaitrace/otelgenai/propagation"
 )
 
-// extract returns ctx with what p finds in the incoming metadata, of which it
-// reads a copy. A propagator that panics has found nothing.
-func extract(ctx context.Context, p otelprop.TextMapPropagator) (extracted context.Context) {
-	defer reportPanic(func() { extracted = ctx })
+const propagatorPanicked = "propagator or WithMember panicked, RPC goes on without trace context"
+
+// extract returns ctx with what the propagator finds in the incoming metadata, of which
+// it reads a copy. A propagator that panics has found nothing.
+func (h *serverHandler) extract(ctx context.Context) (extracted context.Context) {
+	defer h.faults.Catch(ctx, propagatorPanicked, func() { extracted = ctx })
 	md, ok := metadata.FromIncomingContext(ctx)
 	if !ok {
 		return ctx
 	}
-	return p.Extract(ctx, propagation.GRPCMetadata(md))
+	return h.propagator.Extract(ctx, propagation.GRPCMetadata(md))
 }
 
 // An injector writes the trace context into outgoing metadata.
@@ -28,11 +29,12 @@ type injector struct {
 	propagator otelprop.TextMapPropagator
 	member     func(context.Context) propagation.Member // nil: none
 	fields     []string                                 // lower-case, of what the propagator writes
+	faults     *fault.Counter
 }
 
-func newInjector(p otelprop.TextMapPropagator, member func(context.Context) propagation.Member) (i injector) {
-	i = injector{propagator: p, member: member}
-	defer reportPanic(func() {})
+func newInjector(p otelprop.TextMapPropagator, member func(context.Context) propagation.Member, faults *fault.Counter) (i injector) {
+	i = injector{propagator: p, member: member, faults: faults}
+	defer faults.Catch(context.Background(), propagatorPanicked, func() {})
 	for _, field := range p.Fields() {
 		i.fields = append(i.fields, strings.ToLower(field))
 	}
@@ -47,7 +49,7 @@ func newInjector(p otelprop.TextMapPropagator, member func(context.Context) prop
 // that from the RPC it serves. The metadata of ctx is copied, not changed. A
 // propagator, or a member, that panics has written nothing.
 func (i *injector) inject(ctx, from context.Context) (injected context.Context) {
-	defer reportPanic(func() { injected = ctx })
+	defer i.faults.Catch(ctx, propagatorPanicked, func() { injected = ctx })
 	md, ok := metadata.FromOutgoingContext(ctx)
 	if !ok {
 		md = metadata.MD{}
@@ -62,25 +64,12 @@ func (i *injector) inject(ctx, from context.Context) (injected context.Context) 
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// reportPanic is for defer: it keeps a panic of a propagator from the RPC.
-func reportPanic(restore func()) {
-	if v := recover(); v != nil {
-		restore()
-		otel.Handle(fmt.Errorf("genaigrpc: propagator panicked, RPC goes on without trace context: %v", v))
-	}
-}
-
 // unknownTenant is whom nobody's context belongs to.
 const unknownTenant = "genaigrpc: unknown"
 
 // tenantOf says on whose behalf an RPC is. One who cannot be told, because telling
 // panics, shares traces with nobody.
-func tenantOf(ctx context.Context, method string, tell func(context.Context, string) string) (tenant string) {
-	defer func() {
-		if v := recover(); v != nil {
-			tenant = unknownTenant
-			otel.Handle(fmt.Errorf("genaigrpc: WithTenant panicked, RPC begins a trace: %v", v))
-		}
-	}()
-	return tell(ctx, method)
+func (h *serverHandler) tenantOf(ctx context.Context, method string) (tenant string) {
+	defer h.faults.Catch(ctx, "WithTenant panicked, RPC begins a trace", func() { tenant = unknownTenant })
+	return h.tenant(ctx, method)
 }

@@ -1,15 +1,16 @@
 package genaigrpc
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 
 	"go.opentelemetry.io/otel"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/internal/fault"
+	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
@@ -37,6 +38,7 @@ type ModelCall struct {
 
 	tensors bool // the messages are those of the Open Inference Protocol
 	keyed   bool // one RPC has any number of requests, told apart by their id
+	faults  *fault.Counter
 }
 
 // WithModelCall makes the RPCs of a method model calls; one of the same method is
@@ -45,8 +47,8 @@ type ModelCall struct {
 // whose messages are read by the names of their fields, whatever generated them.
 //
 // Messages are read while gRPC reports them, so Request and Observe must be quick
-// and must not keep or change a message. One that panics has told nothing; the first
-// is reported to otel.Handle.
+// and must not keep or change a message. One that panics has told nothing; that is
+// counted in genai.telemetry.faults, and the first is reported to otel.Handle.
 func WithModelCall(m ModelCall) Option {
 	name := strings.TrimPrefix(m.Method, "/")
 	return optionFunc(func(c config) config {
@@ -80,23 +82,18 @@ var defaultModelCalls = map[string]*ModelCall{
 	"inference.GRPCInferenceService/ModelStreamInfer": {Operation: opInference, tensors: true, keyed: true},
 }
 
-var (
-	errReader    = errors.New("genaigrpc: the reader of a message panicked: it has told nothing; no more of this is reported")
-	reportReader sync.Once
-)
-
-// catchReader is for defer: it keeps a panic of a reader, which there may be one of
-// a message, from the RPC.
-func catchReader(restore func()) {
-	if v := recover(); v != nil {
+// catch is for defer: it keeps a panic of a reader, which there may be one of a message,
+// from the RPC. What it panics with may be content.
+func (m *ModelCall) catch(restore func()) {
+	if recover() != nil {
 		restore()
-		reportReader.Do(func() { otel.Handle(fmt.Errorf("%w: %v", errReader, v)) })
+		m.faults.Count(context.Background(), semconv.GenAIFaultPanic, "the reader of a message panicked: it has told nothing")
 	}
 }
 
 // readRequest reads what the client sends. A reader that panics has found nothing.
 func (m *ModelCall) readRequest(message any) (r request) {
-	defer catchReader(func() { r = request{} })
+	defer m.catch(func() { r = request{} })
 	switch {
 	case m.tensors:
 		r = readTensorRequest(message)
@@ -116,7 +113,7 @@ func (m *ModelCall) readRequest(message any) (r request) {
 
 // readResponse reads what the server sends.
 func (m *ModelCall) readResponse(call *genaitrace.Call, message any) (r response) {
-	defer catchReader(func() { r = response{kind: genaitrace.NoOutput} })
+	defer m.catch(func() { r = response{kind: genaitrace.NoOutput} })
 	switch {
 	case m.tensors:
 		return readTensorResponse(message)

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/internal/fault"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -31,6 +32,7 @@ type config struct {
 	vocabulary     []semconv.Vocabulary // none, or the one
 	modelCalls     map[string]*ModelCall
 	idleTimeout    time.Duration // 0: none
+	faults         *fault.Counter
 }
 
 func newConfig(opts []Option) config {
@@ -49,6 +51,17 @@ func newConfig(opts []Option) config {
 	if c.propagator == nil {
 		c.propagator = propagation.New(propagation.WithMeterProvider(c.meterProvider))
 	}
+	c.faults = newFaults(c.meterProvider)
+	if c.tail != nil {
+		c.tail = guardedTail{c.tail, c.faults}
+	}
+	calls := make(map[string]*ModelCall, len(c.modelCalls))
+	for name, m := range c.modelCalls {
+		counted := *m
+		counted.faults = c.faults
+		calls[name] = &counted
+	}
+	c.modelCalls = calls
 	return c
 }
 
@@ -78,9 +91,18 @@ func (c config) words() semconv.Vocabulary {
 	return semconv.Standard
 }
 
-func (c config) meter() metric.Meter {
-	return c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(genaitrace.Version))
+func (c config) meter() metric.Meter { return meterOf(c.meterProvider) }
+
+func meterOf(mp metric.MeterProvider) metric.Meter {
+	return mp.Meter(ScopeName, metric.WithInstrumentationVersion(genaitrace.Version))
 }
+
+func newFaults(mp metric.MeterProvider) *fault.Counter {
+	return fault.NewCounter("genaigrpc", meterOf(mp))
+}
+
+// globalFaults count what belongs to no handler.
+func globalFaults() *fault.Counter { return newFaults(otel.GetMeterProvider()) }
 
 // An Option configures [NewServerHandler] and [NewClientHandler].
 type Option interface{ apply(config) config }

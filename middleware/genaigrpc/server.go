@@ -15,6 +15,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/deadline"
+	"github.com/genaitrace/otelgenai/internal/fault"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -60,7 +61,7 @@ func NewServerHandler(opts ...Option) stats.Handler {
 		words:  c.words(),
 		tenant: c.tenant,
 		watch:  &idleWatch{timeout: c.idleTimeout},
-		late:   newLateEnds(c.meter()),
+		faults: c.faults,
 	}
 }
 
@@ -74,7 +75,7 @@ type serverHandler struct {
 	words      semconv.Vocabulary
 	tenant     func(ctx context.Context, method string) string
 	watch      *idleWatch
-	late       *lateEnds
+	faults     *fault.Counter
 }
 
 // A serverRPC is one RPC between TagRPC and its last event. gRPC reports the
@@ -113,7 +114,7 @@ func (h *serverHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 	arrived := time.Now()
 	m, served := h.methods.lookup(info.FullMethodName)
 	if h.tenant != nil {
-		ctx = propagation.ContextWithTenant(ctx, tenantOf(ctx, info.FullMethodName, h.tenant))
+		ctx = propagation.ContextWithTenant(ctx, h.tenantOf(ctx, info.FullMethodName))
 	}
 	ctx, span := h.startSpan(ctx, m, arrived)
 	ctx = genaitrace.ContextWithArrival(ctx, arrived)
@@ -145,7 +146,7 @@ func (h *serverHandler) startSpan(ctx context.Context, m *method, at time.Time) 
 		}
 		return h.tracer.Start(ctx, m.name, opts...)
 	}
-	remote := extract(ctx, h.propagator)
+	remote := h.extract(ctx)
 	if m.model != nil {
 		opts = append(opts, trace.WithAttributes(receivedAttributes(ctx, remote)...))
 	}
@@ -259,7 +260,7 @@ func (r *serverRPC) end(ctx context.Context, e *stats.End) {
 	r.handler.watch.remove(&r.life)
 	first, late := r.life.end()
 	if late {
-		r.handler.late.count(ctx)
+		r.handler.faults.Count(ctx, semconv.GenAIFaultLate, endedLate)
 	}
 	if !first && !late {
 		return

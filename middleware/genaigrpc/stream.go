@@ -1,9 +1,12 @@
 package genaigrpc
 
 import (
+	"sync"
+
 	"google.golang.org/grpc"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // SendTokens binds the stream of a server's handler to the token clock of a decode
@@ -43,9 +46,17 @@ func (s *tokenStream) tokens(message any) (n int) {
 	if s.count == nil {
 		return 1
 	}
-	defer catchReader(func() { n = 0 })
+	defer func() {
+		if recover() != nil { // which may tell of content
+			n = 0
+			streamFaults().Count(s.Context(), semconv.GenAIFaultPanic, "SendTokens: counter of tokens panicked: its message is not counted")
+		}
+	}()
 	return s.count(message)
 }
+
+// streamFaults are those of streams that no handler knows.
+var streamFaults = sync.OnceValue(globalFaults)
 
 // ReceiveChunks binds the stream of a client to a model call: each message that is
 // received is a chunk, and what ends the stream ends the call, as with

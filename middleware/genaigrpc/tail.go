@@ -8,11 +8,13 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 
+	"github.com/genaitrace/otelgenai/internal/fault"
 	"github.com/genaitrace/otelgenai/propagation"
 )
 
 // A TailSampler decides about traces once they have happened. *sampling.Tail is one.
-// Its methods are called by many goroutines.
+// Its methods are called by many goroutines. A panic of theirs is counted in
+// genai.telemetry.faults and goes no further.
 type TailSampler interface {
 	// Promise is what others are told of the span of ctx: sampled where the trace is
 	// going to be kept. failed says that a response is a failure of the server.
@@ -39,7 +41,7 @@ func WithTailSampler(s TailSampler) Option {
 // [propagation.InjectResponse]). They are needed beside a stats handler, which makes the
 // span but can no longer write a trailer when it hears of the end. Give them before
 // other interceptors, so that these have had their say on the error; not to servers
-// that strangers can reach.
+// that strangers can reach. A panic of s is counted with the global meter provider.
 //
 //	grpc.NewServer(append(genaigrpc.TailServerOptions(tail),
 //		grpc.StatsHandler(genaigrpc.NewServerHandler()))...)
@@ -47,6 +49,7 @@ func TailServerOptions(s TailSampler) []grpc.ServerOption {
 	if s == nil {
 		return nil
 	}
+	s = guardedTail{s, globalFaults()}
 	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		resp, err := handler(ctx, req)
 		if md := tell(ctx, s, err); md != nil {
@@ -62,6 +65,24 @@ func TailServerOptions(s TailSampler) []grpc.ServerOption {
 		return err
 	}
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(unary), grpc.ChainStreamInterceptor(stream)}
+}
+
+// A guardedTail keeps what panics in a TailSampler from the service: it has promised
+// nothing then, and heard nothing.
+type guardedTail struct {
+	TailSampler
+
+	faults *fault.Counter
+}
+
+func (g guardedTail) Promise(ctx context.Context, failed bool) (sc trace.SpanContext) {
+	defer g.faults.Catch(ctx, "TailSampler.Promise panicked, nothing is told of the trace", func() { sc = trace.SpanContext{} })
+	return g.TailSampler.Promise(ctx, failed)
+}
+
+func (g guardedTail) CalleeResponded(ctx context.Context, callee trace.SpanContext) {
+	defer g.faults.Catch(ctx, "TailSampler.CalleeResponded panicked, response not heard", func() {})
+	g.TailSampler.CalleeResponded(ctx, callee)
 }
 
 // tell returns the trailer of an RPC whose handler has returned.

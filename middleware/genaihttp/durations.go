@@ -13,7 +13,6 @@ import (
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/semconv/v1.43.0/httpconv"
 
-	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/bound"
 )
 
@@ -26,8 +25,8 @@ type durations struct {
 	routes    *bound.Set
 }
 
-func newDurations(mp metric.MeterProvider) durations {
-	h, err := httpconv.NewServerRequestDuration(mp.Meter(ScopeName, metric.WithInstrumentationVersion(genaitrace.Version)))
+func newDurations(m metric.Meter) durations {
+	h, err := httpconv.NewServerRequestDuration(m)
 	if err != nil {
 		otel.Handle(fmt.Errorf("genaihttp: %w", err))
 	}

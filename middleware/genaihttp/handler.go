@@ -50,7 +50,7 @@ type handler struct {
 // another instrumentation's handler is around this one.
 func NewHandler(next http.Handler, opts ...Option) http.Handler {
 	c := newConfig(opts)
-	return &handler{next: next, config: c, tracer: genaitrace.New(c.tracer...), duration: newDurations(c.meterProvider)}
+	return &handler{next: next, config: c, tracer: genaitrace.New(c.tracer...), duration: newDurations(c.meter())}
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.probed(p, w, r)
 		return
 	}
-	if h.config.filter != nil && !h.config.filter(r) {
+	if !h.config.traces(r) {
 		h.passBy(w, r)
 		return
 	}

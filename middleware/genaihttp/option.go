@@ -13,14 +13,15 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/internal/fault"
 	"github.com/genaitrace/otelgenai/middleware/wire"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
-// ScopeName is the name of the instrumentation scope of
-// http.server.request.duration. The spans are genaitrace's.
+// ScopeName is the name of the instrumentation scope of http.server.request.duration
+// and of the faults of this package. The spans are genaitrace's.
 const ScopeName = "github.com/genaitrace/otelgenai/middleware/genaihttp"
 
 type config struct {
@@ -37,6 +38,7 @@ type config struct {
 	tenant        func(*http.Request) string
 	member        func(context.Context) propagation.Member
 	tail          TailSampler
+	faults        *fault.Counter
 }
 
 // An Option configures [NewHandler] and [NewTransport].
@@ -59,7 +61,15 @@ func newConfig(opts []Option) config {
 	if c.propagators == nil {
 		c.propagators = propagation.New(propagation.WithMeterProvider(c.meterProvider))
 	}
+	c.faults = fault.NewCounter("genaihttp", c.meter())
+	if c.tail != nil {
+		c.tail = guardedTail{c.tail, c.faults}
+	}
 	return c
+}
+
+func (c *config) meter() metric.Meter {
+	return c.meterProvider.Meter(ScopeName, metric.WithInstrumentationVersion(genaitrace.Version))
 }
 
 // WithTracerProvider sets where spans go. Default, and where tp is nil: the
@@ -124,8 +134,8 @@ func WithVocabulary(v semconv.Vocabulary) Option {
 }
 
 // WithFilter lets the handler leave requests alone for which trace returns false,
-// such as health checks. Default: every request is traced. It means nothing to
-// the transport.
+// such as health checks. Default, and where it panics: every request is traced. It
+// means nothing to the transport.
 func WithFilter(trace func(*http.Request) bool) Option {
 	return optionFunc(func(c config) config {
 		c.filter = trace

@@ -9,7 +9,7 @@ import (
 
 // modelCall is the endpoint of a request that asks a model for something.
 func (c *config) modelCall(r *http.Request) (wire.Endpoint, bool) {
-	if r.Method != http.MethodPost {
+	if r.Method != http.MethodPost || r.URL == nil {
 		return wire.Endpoint{}, false
 	}
 	return wire.FindEndpoint(r.URL.Path, c.endpoints...)

@@ -9,11 +9,13 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/genaitrace/otelgenai/internal/fault"
 	"github.com/genaitrace/otelgenai/propagation"
 )
 
 // A TailSampler decides about traces once they have happened. *sampling.Tail is one.
-// Its methods are called by many goroutines.
+// Its methods are called by many goroutines. A panic of theirs is counted in
+// genai.telemetry.faults and goes no further.
 type TailSampler interface {
 	// Promise is what others are told of the span of ctx: sampled where the trace is
 	// going to be kept. failed says that a response is a failure of the server.
@@ -40,12 +42,34 @@ func WithTailSampler(s TailSampler) Option {
 	})
 }
 
+// A guardedTail keeps what panics in a TailSampler from the service: it has promised
+// nothing then, and heard nothing.
+type guardedTail struct {
+	TailSampler
+
+	faults *fault.Counter
+}
+
+func (g guardedTail) Promise(ctx context.Context, failed bool) (sc trace.SpanContext) {
+	defer g.faults.Catch(ctx, "TailSampler.Promise panicked, nothing is told of the trace", func() { sc = trace.SpanContext{} })
+	return g.TailSampler.Promise(ctx, failed)
+}
+
+func (g guardedTail) CalleeResponded(ctx context.Context, callee trace.SpanContext) {
+	defer g.faults.Catch(ctx, "TailSampler.CalleeResponded panicked, response not heard", func() {})
+	g.TailSampler.CalleeResponded(ctx, callee)
+}
+
 // spanToTell is the context whose span the response tells.
 func (c *config) spanToTell(ctx context.Context, failed bool) context.Context {
 	if c.tail == nil || c.public {
 		return ctx
 	}
-	return trace.ContextWithSpanContext(ctx, c.tail.Promise(ctx, failed))
+	promise := c.tail.Promise(ctx, failed)
+	if c.traceResponse && !promise.IsValid() {
+		return ctx
+	}
+	return trace.ContextWithSpanContext(ctx, promise)
 }
 
 // promised is ctx with what is known of the trace by now, for a callee. The span may have

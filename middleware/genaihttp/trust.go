@@ -2,15 +2,14 @@ package genaihttp
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"go.opentelemetry.io/otel"
-
 	"github.com/genaitrace/otelgenai/propagation"
 )
+
+const propagatorPanicked = "propagator or WithMember panicked, request goes on without trace context"
 
 // inject writes the context into the headers of an outgoing request: all of it
 // for hosts of one's own, traceparent alone for third parties, whom tracestate
@@ -18,11 +17,7 @@ import (
 // that it forwards. Where the propagators write nothing, it does nothing. A
 // propagator that panics has written nothing.
 func (c *config) inject(ctx context.Context, target *url.URL, header http.Header, marked bool) {
-	defer func() {
-		if v := recover(); v != nil {
-			otel.Handle(fmt.Errorf("genaihttp: propagator panicked, request goes on without trace context: %v", v))
-		}
-	}()
+	defer c.faults.Catch(ctx, propagatorPanicked, func() {})
 	fields := c.propagators.Fields()
 	if len(fields) == 0 {
 		return
@@ -59,12 +54,7 @@ func (c *config) trusts(target *url.URL) bool {
 
 // extract reads the caller's context. A propagator that panics has found nothing.
 func (c *config) extract(ctx context.Context, header http.Header) (remote context.Context) {
-	defer func() {
-		if v := recover(); v != nil {
-			remote = ctx
-			otel.Handle(fmt.Errorf("genaihttp: propagator panicked, request goes on without trace context: %v", v))
-		}
-	}()
+	defer c.faults.Catch(ctx, propagatorPanicked, func() { remote = ctx })
 	return c.propagators.Extract(ctx, propagation.HTTPHeader(header))
 }
 
@@ -74,11 +64,15 @@ const unknownTenant = "genaihttp: unknown"
 // tenantOf says on whose behalf a request is. One who cannot be told, because
 // telling panics, shares traces with nobody.
 func (c *config) tenantOf(r *http.Request) (tenant string) {
-	defer func() {
-		if v := recover(); v != nil {
-			tenant = unknownTenant
-			otel.Handle(fmt.Errorf("genaihttp: WithTenant panicked, request begins a trace: %v", v))
-		}
-	}()
+	defer c.faults.Catch(r.Context(), "WithTenant panicked, request begins a trace", func() { tenant = unknownTenant })
 	return c.tenant(r)
+}
+
+// traces reports whether a request is traced. One of which that cannot be told is.
+func (c *config) traces(r *http.Request) (traced bool) {
+	if c.filter == nil {
+		return true
+	}
+	defer c.faults.Catch(r.Context(), "WithFilter panicked, request is traced", func() { traced = true })
+	return c.filter(r)
 }

@@ -15,6 +15,7 @@ type Answer struct {
 	foreign bool // it is none of this package
 	sure    bool // it was chosen, or recognised
 	guesses int  // events that it was not recognised by
+	panics  int  // events that it panicked at
 
 	id, model  string
 	usage      tokens
@@ -125,11 +126,28 @@ func (a *Answer) readJSON(e Event) {
 	if d == nil {
 		d = OpenAI
 	}
-	d.Read(a, e)
+	if !a.foreign {
+		d.Read(a, e)
+	} else if !a.ask(d, e) {
+		return
+	}
 	if string(e.Name) == "error" && !a.failed {
 		a.readError(e.Data)
 	}
 	a.learn(e.Name)
+}
+
+// ask has somebody else's dialect read an event, and reports whether it did without a
+// panic. What it noted before one stands.
+func (a *Answer) ask(d Dialect, e Event) (ok bool) {
+	defer func() {
+		if recover() != nil {
+			a.panics++
+			ok = false
+		}
+	}()
+	d.Read(a, e)
+	return true
 }
 
 // learn keeps the shape of the event, if it is a plain one of one line.

@@ -230,6 +230,9 @@ func (s *Stream) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
 	if s.framer != nil && s.framer.unread() > 0 {
 		s.call.Fault(semconv.GenAIFaultParse, errUnread)
 	}
+	if s.answer.panics > 0 {
+		s.call.Fault(semconv.GenAIFaultPanic, errDialect)
+	}
 }
 
 // tell reports what the stream told, and how it ended.
@@ -301,6 +304,8 @@ func (s *Stream) flush(ended bool) (cut bool) {
 }
 
 var errUnread = errors.New("answer: event or document longer than 1 MiB, or message with a false checksum: not read")
+
+var errDialect = errors.New("answer: Dialect panicked: event not read")
 
 // ReadBody reports what a whole JSON answer tells: response, usage, finish
 // reasons, the type of an error. It returns what the engine told of its own
