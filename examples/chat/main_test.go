@@ -218,7 +218,7 @@ func TestRunExports(t *testing.T) {
 		}
 	}))
 	defer collector.Close()
-	traces, metrics := "/v1/traces", "/v1/metrics"
+	traces, metrics, logs := "/v1/traces", "/v1/metrics", "/v1/logs"
 
 	for _, tt := range []struct {
 		name   string
@@ -232,6 +232,10 @@ func TestRunExports(t *testing.T) {
 		{
 			"an own endpoint wins", map[string]string{"ENDPOINT": "http://localhost:1", "TRACES_ENDPOINT": collector.URL + "/t", "METRICS_ENDPOINT": collector.URL + "/m"},
 			[]string{"/m", "/t"}, "exported 9 spans to " + collector.URL + "/t and the metrics to " + collector.URL + "/m\n",
+		},
+		{
+			"log records too", map[string]string{"ENDPOINT": collector.URL, "LOGS_EXPORTER": "otlp"},
+			[]string{logs, metrics, traces}, "exported 9 spans, the metrics and the log records to " + collector.URL + "\n",
 		},
 		{"disabled", map[string]string{"ENDPOINT": collector.URL, "SDK_DISABLED": "True"}, nil, ""},
 		{"not sampled", map[string]string{"ENDPOINT": collector.URL, "TRACES_SAMPLER": "always_off"}, []string{metrics}, "exported the metrics to " + collector.URL + "\n"},

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/attribute"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -30,6 +31,7 @@ const flushTimeout = 5 * time.Second
 type telemetry struct {
 	traces  *sdktrace.TracerProvider
 	metrics *sdkmetric.MeterProvider
+	logs    *sdklog.LoggerProvider // nil: nobody reads log records, so none are made
 	scrape  http.Handler
 	to      []string // where OTLP goes, for people
 
@@ -71,13 +73,25 @@ func newTelemetry(ctx context.Context, cfg *config) (*telemetry, error) {
 		metrics = append(metrics, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(exporters.Metrics)))
 		tel.to = append(tel.to, "metrics to "+exporters.MetricsTo.Redacted())
 	}
+	logs := append(tel.recording.Logs(), sdklog.WithResource(res))
+	if exporters.Logs != nil {
+		logs = append(logs, sdklog.WithProcessor(sdklog.NewBatchProcessor(exporters.Logs)))
+		tel.to = append(tel.to, "log records to "+exporters.LogsTo.Redacted())
+	}
+	if cfg.record != "" || exporters.Logs != nil {
+		tel.logs = sdklog.NewLoggerProvider(logs...)
+	}
 	tel.traces = sdktrace.NewTracerProvider(traces...)
 	tel.metrics = sdkmetric.NewMeterProvider(metrics...)
 	return tel, nil
 }
 
 func (t *telemetry) options() []genaihttp.Option {
-	return []genaihttp.Option{genaihttp.WithTracerProvider(t.traces), genaihttp.WithMeterProvider(t.metrics)}
+	options := []genaihttp.Option{genaihttp.WithTracerProvider(t.traces), genaihttp.WithMeterProvider(t.metrics)}
+	if t.logs != nil {
+		options = append(options, genaihttp.WithLoggerProvider(t.logs))
+	}
+	return options
 }
 
 // close writes the file of -record, sends what is left, and tells out of what went
@@ -90,13 +104,16 @@ func (t *telemetry) close(out *log.Logger) {
 		out.Print(said)
 	}
 	var (
-		wg                    sync.WaitGroup
-		tracesErr, metricsErr error
+		wg                             sync.WaitGroup
+		tracesErr, metricsErr, logsErr error
 	)
 	wg.Go(func() { tracesErr = t.traces.Shutdown(ctx) })
 	wg.Go(func() { metricsErr = t.metrics.Shutdown(ctx) })
+	if t.logs != nil {
+		wg.Go(func() { logsErr = t.logs.Shutdown(ctx) })
+	}
 	wg.Wait()
-	if err := errors.Join(recordErr, tracesErr, metricsErr); err != nil {
+	if err := errors.Join(recordErr, tracesErr, metricsErr, logsErr); err != nil {
 		out.Printf("telemetry: %v", err)
 	}
 }

@@ -10,19 +10,24 @@ import (
 	"os"
 	"strings"
 
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// Exporters are those that the environment asks for; nil ones it does not.
+// Exporters are those that the environment asks for; nil ones it does not. Log records
+// are asked for by OTEL_LOGS_EXPORTER=otlp: many backends that take traces refuse them.
 type Exporters struct {
-	Traces              sdktrace.SpanExporter
-	Metrics             sdkmetric.Exporter
-	TracesTo, MetricsTo *url.URL
+	Traces                      sdktrace.SpanExporter
+	Metrics                     sdkmetric.Exporter
+	Logs                        sdklog.Exporter
+	TracesTo, MetricsTo, LogsTo *url.URL
 }
 
 // New makes the exporters. patient ones try again where a collector does not
@@ -34,6 +39,11 @@ func New(ctx context.Context, patient bool) (e Exporters, err error) {
 	if e.MetricsTo, err = endpoint("METRICS"); err != nil {
 		return Exporters{}, err
 	}
+	if os.Getenv("OTEL_LOGS_EXPORTER") == "otlp" {
+		if e.LogsTo, err = endpoint("LOGS"); err != nil {
+			return Exporters{}, err
+		}
+	}
 	if e.TracesTo != nil {
 		if e.Traces, err = newSpanExporter(ctx, patient); err != nil {
 			return Exporters{}, fmt.Errorf("OTLP exporter of traces: %w", err)
@@ -44,11 +54,16 @@ func New(ctx context.Context, patient bool) (e Exporters, err error) {
 			return Exporters{}, fmt.Errorf("OTLP exporter of metrics: %w", err)
 		}
 	}
+	if e.LogsTo != nil {
+		if e.Logs, err = newLogExporter(ctx, patient); err != nil {
+			return Exporters{}, fmt.Errorf("OTLP exporter of log records: %w", err)
+		}
+	}
 	return e, nil
 }
 
-// setting returns the variable that says something about a signal, TRACES or
-// METRICS: its own one, or else that of all signals.
+// setting returns the variable that says something about a signal, TRACES, METRICS or
+// LOGS: its own one, or else that of all signals.
 func setting(signal, key string) (name, value string) {
 	for _, name = range []string{"OTEL_EXPORTER_OTLP_" + signal + "_" + key, "OTEL_EXPORTER_OTLP_" + key} {
 		if value = strings.TrimSpace(os.Getenv(name)); value != "" {
@@ -111,6 +126,26 @@ func newMetricExporter(ctx context.Context, patient bool) (sdkmetric.Exporter, e
 			opts = append(opts, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}))
 		}
 		return otlpmetrichttp.New(ctx, opts...)
+	default:
+		return nil, fmt.Errorf("%s is %q, want http/protobuf or grpc", name, protocol)
+	}
+}
+
+// newLogExporter does the same for log records.
+func newLogExporter(ctx context.Context, patient bool) (sdklog.Exporter, error) {
+	switch name, protocol := setting("LOGS", "PROTOCOL"); protocol {
+	case "grpc":
+		var opts []otlploggrpc.Option
+		if !patient {
+			opts = append(opts, otlploggrpc.WithRetry(otlploggrpc.RetryConfig{}))
+		}
+		return otlploggrpc.New(ctx, opts...)
+	case "", "http/protobuf":
+		var opts []otlploghttp.Option
+		if !patient {
+			opts = append(opts, otlploghttp.WithRetry(otlploghttp.RetryConfig{}))
+		}
+		return otlploghttp.New(ctx, opts...)
 	default:
 		return nil, fmt.Errorf("%s is %q, want http/protobuf or grpc", name, protocol)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,8 +39,9 @@ type Telemetry struct {
 	Logs    otellog.LoggerProvider // nil: nobody reads log records, so none are made
 	Spans   *spanlog.Recorder
 
-	TracesTo, MetricsTo *url.URL // nil: they are not exported
-	sent                *sentSpans
+	TracesTo, MetricsTo, LogsTo *url.URL // nil: they are not exported
+	sent                        *sentSpans
+	endLogs                     func(context.Context) error // nil where Logs is
 
 	recording *recording.Recording // nil: nothing is written to a file
 
@@ -60,7 +62,7 @@ func newTelemetry(ctx context.Context, service, file string, traces []sdktrace.T
 	}
 	tel := &Telemetry{
 		Spans:    &spanlog.Recorder{},
-		TracesTo: exporters.TracesTo, MetricsTo: exporters.MetricsTo,
+		TracesTo: exporters.TracesTo, MetricsTo: exporters.MetricsTo, LogsTo: exporters.LogsTo,
 		recording: recording.To(file),
 	}
 	res, err := resource.New(ctx,
@@ -74,8 +76,13 @@ func newTelemetry(ctx context.Context, service, file string, traces []sdktrace.T
 	traces = append(traces, sdktrace.WithResource(res), sdktrace.WithSyncer(tel.Spans))
 	metrics = append(metrics, sdkmetric.WithResource(res))
 	traces, metrics = append(traces, tel.recording.Traces()...), append(metrics, tel.recording.Metrics()...)
-	if file != "" {
-		tel.Logs = sdklog.NewLoggerProvider(append(tel.recording.Logs(), sdklog.WithResource(res))...)
+	logs := append(tel.recording.Logs(), sdklog.WithResource(res))
+	if exporters.Logs != nil {
+		logs = append(logs, sdklog.WithProcessor(sdklog.NewBatchProcessor(exporters.Logs)))
+	}
+	if file != "" || exporters.Logs != nil {
+		provider := sdklog.NewLoggerProvider(logs...)
+		tel.Logs, tel.endLogs = provider, provider.Shutdown
 	}
 	if exporters.Traces != nil {
 		tel.sent = &sentSpans{SpanExporter: exporters.Traces}
@@ -111,11 +118,14 @@ func (t *Telemetry) Close(stderr io.Writer) {
 	}
 	t.write(ctx, stderr) // a meter provider that is shut down tells nothing
 	var (
-		wg                    sync.WaitGroup
-		tracesErr, metricsErr error
+		wg                             sync.WaitGroup
+		tracesErr, metricsErr, logsErr error
 	)
 	wg.Go(func() { tracesErr = t.Traces.Shutdown(ctx) })
 	wg.Go(func() { metricsErr = t.Metrics.Shutdown(ctx) })
+	if t.endLogs != nil {
+		wg.Go(func() { logsErr = t.endLogs(ctx) })
+	}
 	wg.Wait()
 
 	var exported []string
@@ -129,17 +139,32 @@ func (t *Telemetry) Close(stderr io.Writer) {
 	if t.MetricsTo != nil && metricsErr == nil {
 		exported = append(exported, "the metrics to "+t.MetricsTo.Redacted())
 	}
-	if len(exported) == 2 && *t.TracesTo == *t.MetricsTo {
-		exported[0], _, _ = strings.Cut(exported[0], " to ") // it is said once
+	if t.LogsTo != nil && logsErr == nil {
+		exported = append(exported, "the log records to "+t.LogsTo.Redacted())
 	}
 	if len(exported) > 0 && !t.child {
-		fmt.Fprintf(stderr, "exported %s\n", strings.Join(exported, " and "))
+		fmt.Fprintf(stderr, "exported %s\n", sentence(exported))
 	}
-	for _, err := range []error{tracesErr, metricsErr} {
+	for _, err := range []error{tracesErr, metricsErr, logsErr} {
 		if err != nil {
 			fmt.Fprintf(stderr, "warning: telemetry: %v\n", err)
 		}
 	}
+}
+
+// sentence puts together what went where; one place for all is said once.
+func sentence(exported []string) string {
+	last := len(exported) - 1
+	_, place, _ := strings.Cut(exported[last], " to ")
+	if !slices.ContainsFunc(exported, func(e string) bool { return !strings.HasSuffix(e, " to "+place) }) {
+		for i := range last {
+			exported[i], _, _ = strings.Cut(exported[i], " to ")
+		}
+	}
+	if last == 0 {
+		return exported[0]
+	}
+	return strings.Join(exported[:last], ", ") + " and " + exported[last]
 }
 
 // write puts what was recorded into the file, and says how to look at it.
