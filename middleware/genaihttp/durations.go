@@ -12,18 +12,10 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/semconv/v1.43.0/httpconv"
-
-	"github.com/genaitrace/otelgenai/internal/bound"
 )
 
-// maxRoutes is how many routes the metric of one handler tells apart.
-const maxRoutes = 1000
-
 // durations records how long requests took, http.server.request.duration.
-type durations struct {
-	histogram metric.Float64Histogram
-	routes    *bound.Set
-}
+type durations struct{ histogram metric.Float64Histogram }
 
 func newDurations(m metric.Meter) durations {
 	h, err := httpconv.NewServerRequestDuration(m)
@@ -34,7 +26,7 @@ func newDurations(m metric.Meter) durations {
 	if histogram == nil {
 		histogram = noop.Float64Histogram{}
 	}
-	return durations{histogram, &bound.Set{Limit: maxRoutes}}
+	return durations{histogram}
 }
 
 func (d durations) enabled(ctx context.Context) bool { return d.histogram.Enabled(ctx) }
@@ -46,7 +38,7 @@ func (d durations) record(ctx context.Context, took time.Duration, r *http.Reque
 	name, _ := method(r)
 	attrs := make([]attribute.KeyValue, 0, 5)
 	attrs = append(attrs, otelsemconv.HTTPRequestMethodKey.String(name), otelsemconv.URLScheme(scheme(r)))
-	if route = d.routes.Value(route); route != "" {
+	if route != "" {
 		attrs = append(attrs, otelsemconv.HTTPRoute(route))
 	}
 	if status != 0 {

@@ -136,8 +136,9 @@ func (e *ending) begin() bool {
 func (e *ending) end(errType string) {
 	w := e.writer
 	matched := cmp.Or(e.exchange.matched(), e.known)
+	route := e.routes.Value(matched)
 	if matched != e.known {
-		w.call.Span().SetName(spanName(e.request, matched))
+		w.call.Span().SetName(spanName(e.request, route))
 		w.call.SetAttributes(otelsemconv.HTTPRoute(matched))
 	}
 	if w.status != 0 {
@@ -145,7 +146,7 @@ func (e *ending) end(errType string) {
 	}
 	w.call.End()
 	if !e.nested {
-		e.duration.record(w.ctx, time.Since(e.arrived), e.request, matched, w.status, errType)
+		e.duration.record(w.ctx, time.Since(e.arrived), e.request, route, w.status, errType)
 	}
 }
 

@@ -25,7 +25,11 @@ type handler struct {
 	config   config
 	tracer   *genaitrace.Tracer
 	duration durations
+	routes   *bound.Set // that metrics and names of spans tell apart
 }
+
+// maxRoutes is how many routes one handler tells apart.
+const maxRoutes = 1000
 
 // NewHandler wraps the handler of a gateway or service: it makes the SERVER
 // span of each request ("POST /v1/chat/completions", role gateway) and, where
@@ -50,7 +54,10 @@ type handler struct {
 // another instrumentation's handler is around this one.
 func NewHandler(next http.Handler, opts ...Option) http.Handler {
 	c := newConfig(opts)
-	return &handler{next: next, config: c, tracer: genaitrace.New(c.tracer...), duration: newDurations(c.meter())}
+	return &handler{
+		next: next, config: c, tracer: genaitrace.New(c.tracer...),
+		duration: newDurations(c.meter()), routes: &bound.Set{Limit: maxRoutes},
+	}
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -135,7 +142,8 @@ func exchangeOf(ctx context.Context) *exchange {
 
 // SetRoute names the route of the request that ctx belongs to, for routers other
 // than [http.ServeMux]: a pattern such as "/tenants/{tenant}/chat", never a path
-// that a client chose. The first name counts.
+// that a client chose. The first name counts. After 1,000 distinct routes of a handler
+// a new one names no span, and is _OTHER to the metric.
 func SetRoute(ctx context.Context, route string) {
 	if x := exchangeOf(ctx); x != nil {
 		x.setRoute(bound.String(route, maxValue))

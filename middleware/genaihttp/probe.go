@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/metric/noop"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
-	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
@@ -174,7 +173,7 @@ func (h *handler) passBy(w http.ResponseWriter, outer *http.Request) {
 func (h *handler) probed(p *probing, w http.ResponseWriter, r *http.Request) {
 	inside := *h
 	inside.next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { p.arrive(h, w, r) })
-	inside.duration = durations{noop.Float64Histogram{}, &bound.Set{}}
+	inside.duration = durations{noop.Float64Histogram{}}
 	ctx := genaitrace.ContextWith(r.Context(), genaitrace.TraceSource(semconv.GenAITraceSourceProbe))
 	inside.serve(w, r.WithContext(ctx))
 }

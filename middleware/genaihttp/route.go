@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/middleware/wire"
 )
 
@@ -67,7 +68,7 @@ func spanName(r *http.Request, route string) string {
 	if !known {
 		name = "HTTP"
 	}
-	if route == "" {
+	if route == "" || route == bound.Other {
 		return name
 	}
 	return name + " " + route

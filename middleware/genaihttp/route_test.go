@@ -312,7 +312,8 @@ func TestTheDurationIsRecordedWhereTheSpanIsNot(t *testing.T) {
 	}
 }
 
-func TestTheRoutesOfTheDurationAreBounded(t *testing.T) {
+// Whoever gives paths for routes gets so many series and names of spans, and no more.
+func TestRoutesAreBounded(t *testing.T) {
 	o := newTelemetry(t)
 	h := genaihttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		genaihttp.SetRoute(r.Context(), r.URL.Path)
@@ -330,4 +331,12 @@ func TestTheRoutesOfTheDurationAreBounded(t *testing.T) {
 	assert.Len(t, routes, 1001)
 	assert.EqualValues(t, 400, routes["_OTHER"])
 	assert.EqualValues(t, 2, routes["/0"], "those named first stay named")
+	names := map[string]int{}
+	for _, s := range o.spans.Ended() {
+		names[s.Name()]++
+	}
+	assert.Equal(t, 1001, len(names))
+	assert.Equal(t, 400, names["GET"])
+	assert.Equal(t, 2, names["GET /0"])
+	assert.Equal(t, "/1199", attributes(o.spans.Ended()[1199])["http.route"], "what was said stays on the span")
 }

@@ -42,7 +42,39 @@ type writer struct {
 }
 
 // Unwrap is for http.ResponseController.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *writer) Unwrap() http.ResponseWriter {
+	_, offered := w.ResponseWriter.(http.Hijacker) // then so does ours
+	if _, deeper := w.ResponseWriter.(unwrapper); deeper && !offered {
+		return beyond{w.ResponseWriter, w}
+	}
+	return w.ResponseWriter
+}
+
+type unwrapper interface{ Unwrap() http.ResponseWriter }
+
+// A beyond is the writer of a middleware around the handler that leaves hijacking to the
+// writer which it wraps itself: what finds it there passes us.
+type beyond struct {
+	http.ResponseWriter
+
+	w *writer
+}
+
+func (b beyond) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+func (b beyond) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return b.w.tookOver(http.NewResponseController(b.ResponseWriter).Hijack())
+}
+
+// tookOver notes that the handler has the connection, where it has.
+func (w *writer) tookOver(conn net.Conn, buf *bufio.ReadWriter, err error) (net.Conn, *bufio.ReadWriter, error) {
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.hijacked = true
+	}
+	return conn, buf, err
+}
 
 func (w *writer) WriteHeader(status int) {
 	// Informational headers may precede the real one.
@@ -180,35 +212,48 @@ func (w *writer) Push(target string, opts *http.PushOptions) error {
 	return http.ErrNotSupported
 }
 
+// FlushError is for http.ResponseController, also where the writer of a middleware
+// around the handler has nothing but Unwrap: what is flushed there would pass us.
+func (w *writer) FlushError() error {
+	if !canFlush(w.ResponseWriter) {
+		return http.ErrNotSupported
+	}
+	w.impliedHeader()
+	gone := w.gone()
+	err := http.NewResponseController(w.ResponseWriter).Flush()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.activity++; !gone && err == nil {
+		w.sent()
+	}
+	return err
+}
+
+// canFlush reports whether http.ResponseController can flush w.
+func canFlush(w http.ResponseWriter) bool {
+	for {
+		switch t := w.(type) {
+		case http.Flusher, interface{ FlushError() error }:
+			return true
+		case unwrapper:
+			w = t.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
 // flusher, hijacker and readerFrom are offered where the server offers them,
 // and only there: what a type assertion finds on the wrapped writer, it finds on
 // ours. Everything else is reached through http.ResponseController.
 type flusher struct{ w *writer }
 
-func (f flusher) Flush() { _ = f.FlushError() }
-
-func (f flusher) FlushError() error {
-	f.w.impliedHeader()
-	gone := f.w.gone()
-	err := http.NewResponseController(f.w.ResponseWriter).Flush()
-	f.w.mu.Lock()
-	defer f.w.mu.Unlock()
-	if f.w.activity++; !gone && err == nil {
-		f.w.sent()
-	}
-	return err
-}
+func (f flusher) Flush() { _ = f.w.FlushError() }
 
 type hijacker struct{ w *writer }
 
 func (h hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buf, err := h.w.ResponseWriter.(http.Hijacker).Hijack()
-	if err == nil {
-		h.w.mu.Lock()
-		defer h.w.mu.Unlock()
-		h.w.hijacked = true
-	}
-	return conn, buf, err
+	return h.w.tookOver(h.w.ResponseWriter.(http.Hijacker).Hijack())
 }
 
 type readerFrom struct{ w *writer }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -138,6 +139,54 @@ func TestTypeAssertionsTellTheTruth(t *testing.T) {
 		}
 		check(t, w, r)
 	})
+}
+
+// An otherWriter is the writer of another middleware: it has what the server's writer
+// has, but for http.ResponseController alone.
+type otherWriter struct{ http.ResponseWriter }
+
+func (w otherWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func behindAnother(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(otherWriter{w}, r) })
+}
+
+// A flush that another middleware's writer only passes on is a flush all the same.
+func TestAFlushBehindAnotherMiddlewareIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newTelemetry(t)
+		base, stop := serve(behindAnother(genaihttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, ok := w.(http.Flusher)
+			assert.False(t, ok, "there was none")
+			time.Sleep(100 * time.Millisecond)
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, textEvent)
+			assert.NoError(t, http.NewResponseController(w).Flush())
+			time.Sleep(time.Second)
+			_, _ = io.WriteString(w, finishEvent+doneEvent)
+		}), o.options()...)))
+		defer stop()
+		resp, err := post(t.Context(), &http.Client{Transport: base})
+		require.NoError(t, err)
+		_, err = readAll(resp)
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.InDelta(t, 100, attributes(o.only())["llm.ttft_ms"], 0.1)
+	})
+}
+
+func TestAWriterThatCannotFlushSaysSo(t *testing.T) {
+	for name, w := range map[string]http.ResponseWriter{"bare": newBareWriter(), "behind another": otherWriter{newBareWriter()}} {
+		t.Run(name, func(t *testing.T) {
+			o := newTelemetry(t)
+			genaihttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				assert.ErrorIs(t, http.NewResponseController(w).Flush(), http.ErrNotSupported)
+				w.WriteHeader(http.StatusTeapot)
+			}), o.options()...).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+			assert.EqualValues(t, http.StatusTeapot, attributes(o.only())["http.response.status_code"])
+		})
+	}
 }
 
 // eachProtocol runs a handler on a real server, over HTTP/1 and HTTP/2.

@@ -17,10 +17,10 @@ import (
 type Follower struct {
 	mu      sync.Mutex
 	call    *genaitrace.Call
-	read    []genaitrace.ChunkKind // not written yet
-	written []genaitrace.ChunkKind // not sent yet
-	stream  *Stream                // once it has ended
-	clean   bool                   // it ended by itself
+	read    waiting // not written yet
+	written waiting // not sent yet
+	stream  *Stream // once it has ended
+	clean   bool    // it ended by itself
 	ended   bool
 }
 
@@ -41,10 +41,7 @@ func (f *Follower) chunk(kind genaitrace.ChunkKind) {
 	if f.ended || f.call == nil {
 		return
 	}
-	if len(f.read)+len(f.written) >= maxWaiting {
-		f.sent()
-	}
-	f.read = append(f.read, kind)
+	f.read[kind]++
 }
 
 // Written says that what the stream has read is written.
@@ -54,8 +51,7 @@ func (f *Follower) Written() {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.written = append(f.written, f.read...)
-	f.read = f.read[:0]
+	f.written.take(&f.read)
 }
 
 // Sent stamps the chunks that were written since the last Sent.
@@ -72,10 +68,7 @@ func (f *Follower) sent() {
 	if f.ended {
 		return
 	}
-	for _, kind := range f.written {
-		f.call.Chunk(kind)
-	}
-	f.written = f.written[:0]
+	f.written.stamp(f.call)
 }
 
 // conclude takes over how the stream ended.

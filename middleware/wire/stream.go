@@ -26,7 +26,7 @@ type Stream struct {
 	ended   bool
 	cut     bool // it ended amid an event
 	held    bool // chunks wait for Sent
-	waiting []genaitrace.ChunkKind
+	waiting waiting
 
 	follower *Follower // nil where nobody follows
 	decoding *decoding // nil where the body has no content encoding
@@ -97,9 +97,6 @@ func newFramer(f framing) framer {
 	return &document{}
 }
 
-// maxWaiting bounds the chunks of a writer that never flushes.
-const maxWaiting = 4096
-
 func (s *Stream) stamp(kind genaitrace.ChunkKind) {
 	if s.status >= http.StatusBadRequest {
 		return
@@ -111,18 +108,31 @@ func (s *Stream) stamp(kind genaitrace.ChunkKind) {
 		s.call.Chunk(kind)
 		return
 	}
-	if len(s.waiting) == maxWaiting {
-		s.Sent()
-	}
-	s.waiting = append(s.waiting, kind)
+	s.waiting[kind]++
 }
 
 // Sent stamps the chunks that were pushed since the last Sent.
-func (s *Stream) Sent() {
-	for _, kind := range s.waiting {
-		s.call.Chunk(kind)
+func (s *Stream) Sent() { s.waiting.stamp(s.call) }
+
+// waiting counts the chunks of each kind that have not left yet. However many they are,
+// they leave at the same time, so that their order tells nothing.
+type waiting [genaitrace.Visible + 1]int
+
+// stamp stamps them, what is no output first, as it precedes output.
+func (w *waiting) stamp(call *genaitrace.Call) {
+	for kind := range w {
+		for ; w[kind] > 0; w[kind]-- {
+			call.Chunk(genaitrace.ChunkKind(kind))
+		}
 	}
-	s.waiting = s.waiting[:0]
+}
+
+// take takes over those of other.
+func (w *waiting) take(other *waiting) {
+	for kind := range w {
+		w[kind] += other[kind]
+	}
+	*other = waiting{}
 }
 
 // Push takes the bytes that follow in the stream, split anywhere. It keeps no
