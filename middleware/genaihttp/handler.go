@@ -42,6 +42,10 @@ const maxRoutes = 1000
 // between this handler and the mux that replaces the request hides the pattern;
 // wrap the mux in a NewHandler as well, which then makes no span of its own.
 //
+// At its start nothing tells a question from a health check or a static file, so each
+// request is one of the gateway; what shall not be, [WithFilter] leaves out. What is no
+// POST has the operation _OTHER in metrics, else it is that of the path, or chat.
+//
 // A response of 500 and above, a panic, an error inside a stream and a stream
 // that lacks its end make the span an Error; a client that goes away does not.
 // Panics go on, http.ErrAbortHandler included.
@@ -85,7 +89,7 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 	ctx, call := h.tracer.StartGateway(ctx, genaitrace.GatewayRequest{
 		Name:       spanName(outer, known),
 		Arrived:    arrived,
-		Operation:  endpoint.Operation,
+		Operation:  operation(outer, endpoint),
 		Attributes: serverAttributes(outer, known),
 		Options:    options,
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
 func TestTheSpanIsNamedAfterTheRouteAndNeverAfterThePath(t *testing.T) {
@@ -414,6 +416,38 @@ func TestTheHandlerWrapsNothingWhereNothingRecords(t *testing.T) {
 	handler.ServeHTTP(rec, req)
 	assert.Same(t, rec, got)
 	assert.Equal(t, callerSpan.TraceID(), sc.TraceID())
+}
+
+// What a gateway is asked for besides models (health, files, a list of models) is under
+// way there too, and is no chat.
+func TestWhatAsksNoModelIsNoChat(t *testing.T) {
+	for request, want := range map[string]string{
+		"GET /healthz": "_OTHER", "HEAD /index.html": "_OTHER", "GET /v1/chat/completions": "_OTHER",
+		"POST /v1/chat/completions": "chat", "POST /v1/embeddings": "embeddings", "POST /v1/ask": "chat",
+	} {
+		t.Run(request, func(t *testing.T) {
+			o := newTelemetry(t)
+			var operations []string
+			h := genaihttp.NewHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				var rm metricdata.ResourceMetrics
+				assert.NoError(t, o.reader.Collect(t.Context(), &rm))
+				for _, sm := range rm.ScopeMetrics {
+					for _, m := range sm.Metrics {
+						if m.Name != semconv.GenAIActiveRequestsName {
+							continue
+						}
+						for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+							operation, _ := p.Attributes.Value(genaiconv.OperationNameKey)
+							operations = append(operations, operation.AsString())
+						}
+					}
+				}
+			}), o.options()...)
+			method, path, _ := strings.Cut(request, " ")
+			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(method, path, http.NoBody))
+			assert.Equal(t, []string{want}, operations)
+		})
+	}
 }
 
 // A handler that takes over the connection, as web sockets do: what it sends is

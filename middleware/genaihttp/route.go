@@ -6,6 +6,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/middleware/wire"
+	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
 // modelCall is the endpoint of a request that asks a model for something.
@@ -14,6 +15,16 @@ func (c *config) modelCall(r *http.Request) (wire.Endpoint, bool) {
 		return wire.Endpoint{}, false
 	}
 	return wire.FindEndpoint(r.URL.Path, c.endpoints...)
+}
+
+// operation is what a request asks a model for. One that is no POST is none of the calls
+// that are known, so that nothing says it asks for anything; a POST to a path of the
+// service's own is taken for a chat.
+func operation(r *http.Request, e wire.Endpoint) genaiconv.OperationNameAttr {
+	if r.Method != http.MethodPost {
+		return bound.Other
+	}
+	return e.Operation
 }
 
 // knownRoutes can be named before a mux has matched: they are the paths
