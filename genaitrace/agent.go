@@ -127,11 +127,11 @@ func (t *Tracer) startAgent(ctx context.Context, kind *operationKind, names name
 		spanKind = trace.SpanKindClient
 	}
 	inner := !agent.Remote || isInner(ctx)
-	ctx, span := t.startSpan(ctx, t.suffixed(names, kind.name, agent.Name), spanKind, agent.appendTo(kind.attributes(ctx, 12)))
+	ctx, span, began := t.startSpan(ctx, t.suffixed(names, kind.name, agent.Name), spanKind, agent.appendTo(kind.attributes(ctx, 12)))
 	if !span.IsRecording() && !t.metrics.agentEnabled(ctx, agent.Remote) {
 		return ctx, AgentRun{}
 	}
-	operation, end := newWork(t, ctx, span, kind, agentEnd{
+	operation, end := newWork(t, ctx, span, began, kind, agentEnd{
 		name: agent.Name, remote: agent.Remote, request: agent.Request, inner: inner,
 	})
 	run := AgentRun{operation, end}
@@ -192,9 +192,9 @@ func (t *Tracer) StartPlan(ctx context.Context, agent string) (context.Context, 
 	if agent != "" {
 		attrs = append(attrs, genaiconv.AgentName(agent))
 	}
-	ctx, span := t.startSpan(ctx, t.suffixed(planName, planOperation.name, agent), trace.SpanKindInternal, attrs)
+	ctx, span, began := t.startSpan(ctx, t.suffixed(planName, planOperation.name, agent), trace.SpanKindInternal, attrs)
 	if !span.IsRecording() {
 		return ctx, nil
 	}
-	return ctx, t.newOperation(ctx, span, &planOperation)
+	return ctx, t.newOperation(ctx, span, began, &planOperation)
 }

@@ -54,6 +54,8 @@ type Batch struct {
 	base  time.Time
 	done  atomic.Bool
 
+	spanEnd spanEnd
+
 	mu       sync.Mutex
 	in       map[*Inference]time.Duration // since base
 	most     int                          // at one time
@@ -75,16 +77,21 @@ func (t *Tracer) StartBatch(ctx context.Context, facts BatchFacts) (context.Cont
 		facts.Size = 0
 	}
 	facts.Model = bound.String(facts.Model, maxName)
-	attrs := append(make([]attribute.KeyValue, 0, 4), semconv.GenAISpanRole(semconv.GenAISpanRoleBatch))
+	began := time.Now()
+	var start struct { // in one piece of memory
+		attrs   [4]attribute.KeyValue
+		options [3]trace.SpanStartOption
+	}
+	attrs := append(start.attrs[:0], semconv.GenAISpanRole(semconv.GenAISpanRoleBatch))
 	if facts.Model != "" {
 		attrs = append(attrs, genaiconv.RequestModel(facts.Model))
 	}
-	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceBatch, trace.WithNewRoot(),
-		trace.WithAttributes(t.words.Rewrite(attrs)...))
+	options := append(start.options[:0], trace.WithNewRoot(), trace.WithTimestamp(began), trace.WithAttributes(t.words.Rewrite(attrs)...))
+	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceBatch, options...)
 	if !span.IsRecording() && !t.metrics.server.batchSize.Enabled(ctx) {
 		return ctx, nil
 	}
-	return ctx, &Batch{t: t, ctx: ctx, span: span, facts: facts, base: time.Now(), in: map[*Inference]time.Duration{}}
+	return ctx, &Batch{t: t, ctx: ctx, span: span, facts: facts, base: began, in: map[*Inference]time.Duration{}}
 }
 
 // Span returns the span, for what this package has no method for.
@@ -246,7 +253,7 @@ func (b *Batch) end(err error, flag endFlag, at time.Time) {
 		b.span.SetAttributes(attrs...)
 		setStatus(b.span, how, err)
 	}
-	endSpan(b.span, at)
+	b.spanEnd.end(b.span, at)
 	if size > 0 {
 		m.recordBatch(b.ctx, b.facts.Model, size)
 	}

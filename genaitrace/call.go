@@ -54,6 +54,7 @@ type Call struct {
 	joined   *joinedSpan // nil where the span is the call's own
 	clock    clock
 	underWay underWay
+	spanEnd  spanEnd
 	done     atomic.Bool
 	watched  atomic.Bool // a transport feeds this call
 	itemized atomic.Bool // the items of a wrapped stream feed it
@@ -107,7 +108,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 	arrived, now := t.arrival(ctx, req.Arrived)
 	inner := isInner(ctx)
 	attrs := t.startAttributes(ctx, &req, req.callRole())
-	options, began := startOptions(trace.SpanKindClient, attrs, req.Arrived, arrived, now)
+	options, began := startOptions(trace.SpanKindClient, attrs, req.Arrived, arrived, now, 0)
 	around := ctx
 	options, chained := followChain(ctx, options)
 	ctx, span := t.tracer.Start(ctx, t.spanName(string(req.Operation), req.Model), options...)

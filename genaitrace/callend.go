@@ -54,7 +54,7 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 		setStatus(c.span, how, err)
 	}
 	entries = c.logEnd(stats, how, errType, err, message, duration)
-	endSpan(c.span, at)
+	c.spanEnd.end(c.span, at)
 	c.run.callEnded(&c.usage)
 	c.record(stats, how, errType, duration)
 	stats.release()

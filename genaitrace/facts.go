@@ -3,6 +3,7 @@ package genaitrace
 import (
 	"context"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -147,4 +148,15 @@ func (t *Tracer) withFacts(ctx context.Context, prepared []trace.SpanStartOption
 		return prepared
 	}
 	return append(slices.Clip(prepared), trace.WithAttributes(facts...))
+}
+
+// prepared are the prepared options of a span that starts at a reading of the clock,
+// with the facts of ctx.
+func (t *Tracer) prepared(ctx context.Context, options []trace.SpanStartOption, at time.Time) []trace.SpanStartOption {
+	facts := t.facts(ctx)
+	all := append(make([]trace.SpanStartOption, 0, len(options)+2), options...)
+	if len(facts) > 0 {
+		all = append(all, trace.WithAttributes(facts...))
+	}
+	return append(all, trace.WithTimestamp(at))
 }

@@ -43,7 +43,7 @@ func (t *Tracer) StartGateway(ctx context.Context, req GatewayRequest) (context.
 	attrs := append(make([]attribute.KeyValue, 0, len(facts)+len(req.Attributes)+1), facts...)
 	attrs = append(attrs, semconv.GenAISpanRole(semconv.GenAISpanRoleGateway))
 	attrs = append(attrs, req.Attributes...)
-	options, began := startOptions(trace.SpanKindServer, attrs, req.Arrived, arrived, now)
+	options, began := startOptions(trace.SpanKindServer, attrs, req.Arrived, arrived, now, len(req.Options))
 	ctx, span := t.tracer.Start(ctx, bound.String(req.Name, maxName), append(options, req.Options...)...)
 	note := &arrivalNote{at: arrived}
 	ctx = context.WithValue(ctx, arrivalKey, note)

@@ -44,6 +44,7 @@ type Inference struct {
 	response   string
 	stops      stopNotes
 	underWay   underWay
+	spanEnd    spanEnd
 	measures   measures
 	labels     *phaseLabels         // of the phase that labelled a goroutine last
 	facts      []attribute.KeyValue // written at the end
@@ -87,7 +88,7 @@ func (t *Tracer) StartInference(ctx context.Context, req Request) (context.Conte
 	arrived, now := t.arrival(ctx, given)
 	inner := isInner(ctx)
 	attrs := t.startAttributes(ctx, &req, semconv.GenAISpanRoleInference)
-	options, began := startOptions(trace.SpanKindInternal, attrs, req.Arrived, arrived, now)
+	options, began := startOptions(trace.SpanKindInternal, attrs, req.Arrived, arrived, now, 0)
 	options, chained := followChain(ctx, options)
 	ctx, span := t.tracer.Start(ctx, semconv.SpanInferenceGenerate, options...)
 	if !span.IsRecording() && !t.metrics.serverEnabled(ctx) && !t.logs.enabled(ctx, completionEvent) {
@@ -249,7 +250,7 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 		inf.describe(how, errType, err, duration)
 	}
 	entries := inf.logEnd(how, errType, err, duration)
-	endSpan(inf.span, at)
+	inf.spanEnd.end(inf.span, at)
 	inf.record(how, errType, duration)
 	inf.t.logs.emitAll(inf.ctx, entries)
 }
@@ -257,19 +258,20 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 var errBeforeStart = errors.New("end before start: ended now instead")
 
 // endTime is the end of something that started at start, in nanoseconds since
-// arrival, and the timestamp for its span, which is zero where it ends now. A
-// time in the future is now, and so is one before the start, which is not sane.
+// arrival, and the timestamp for its span. A time in the future is now, and so is
+// one before the start, which is not sane.
 func endTime(given time.Time, start int64, base time.Time, after time.Duration) (end int64, stamp time.Time, sane bool) {
-	now := int64(time.Since(base) + after)
+	passed := time.Since(base)
+	now, stamp := int64(passed+after), base.Add(passed)
 	if given.IsZero() {
-		return now, given, true
+		return now, stamp, true
 	}
 	end = sinceArrival(given, base, after)
 	switch {
 	case end >= now:
-		return now, time.Time{}, true
+		return now, stamp, true
 	case end < start:
-		return now, time.Time{}, false
+		return now, stamp, false
 	}
 	return end, given, true
 }
@@ -373,12 +375,4 @@ func statusText(err error) string {
 		return name
 	}
 	return ""
-}
-
-func endSpan(span trace.Span, at time.Time) {
-	if at.IsZero() {
-		span.End()
-		return
-	}
-	span.End(trace.WithTimestamp(at))
 }

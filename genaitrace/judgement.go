@@ -47,11 +47,11 @@ func (t *Tracer) StartEvaluation(ctx context.Context, req EvaluationRequest) (co
 	if req.Model != "" {
 		attrs = append(attrs, genaiconv.RequestModel(req.Model))
 	}
-	ctx, span := t.startSpan(ctx, evaluationOperation.name, trace.SpanKindInternal, attrs)
+	ctx, span, began := t.startSpan(ctx, evaluationOperation.name, trace.SpanKindInternal, attrs)
 	if !span.IsRecording() && !t.metrics.work.evaluations.Enabled(ctx) {
 		return ctx, Evaluation{}
 	}
-	operation, end := newWork(t, ctx, span, &evaluationOperation, evaluationEnd{request: req})
+	operation, end := newWork(t, ctx, span, began, &evaluationOperation, evaluationEnd{request: req})
 	return ctx, Evaluation{operation, end}
 }
 
@@ -142,11 +142,11 @@ func (t *Tracer) StartGuardrail(ctx context.Context, check GuardrailCheck) (cont
 	if check.Target != "" {
 		attrs = append(attrs, semconv.GenAIGuardrailTarget(check.Target))
 	}
-	ctx, span := t.startSpan(ctx, guardrailOperation.name, trace.SpanKindInternal, attrs)
+	ctx, span, began := t.startSpan(ctx, guardrailOperation.name, trace.SpanKindInternal, attrs)
 	if !span.IsRecording() && !t.metrics.work.guardrailVerdicts.Enabled(ctx) {
 		return ctx, Guardrail{}
 	}
-	operation, end := newWork(t, ctx, span, &guardrailOperation, guardrailEnd{rule: check.RuleID})
+	operation, end := newWork(t, ctx, span, began, &guardrailOperation, guardrailEnd{rule: check.RuleID})
 	return ctx, Guardrail{operation, end}
 }
 

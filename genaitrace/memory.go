@@ -75,15 +75,15 @@ func (t *Tracer) StartMemory(ctx context.Context, access MemoryAccess) (context.
 	if access.Remote {
 		kind = trace.SpanKindClient
 	}
-	ctx, span := t.startSpan(ctx, name, kind, access.appendTo(memoryOperation.attributes(ctx, 6)))
+	ctx, span, began := t.startSpan(ctx, name, kind, access.appendTo(memoryOperation.attributes(ctx, 6)))
 	measured := access.Remote && t.metrics.client.other.Enabled(ctx)
 	if !span.IsRecording() && !measured {
 		return ctx, Memory{}
 	}
 	if !measured {
-		return ctx, Memory{t.newOperation(ctx, span, &memoryOperation)}
+		return ctx, Memory{t.newOperation(ctx, span, began, &memoryOperation)}
 	}
-	operation, _ := newWork(t, ctx, span, &memoryOperation, memoryEnd{Request{
+	operation, _ := newWork(t, ctx, span, began, &memoryOperation, memoryEnd{Request{
 		Operation: access.Operation, Provider: access.Provider,
 		ServerAddress: access.ServerAddress, ServerPort: access.ServerPort,
 	}})

@@ -26,6 +26,8 @@ type Operation struct {
 	last ending    // nil where the kind adds nothing
 	base time.Time // of the start
 
+	spanEnd spanEnd
+
 	gateway *Call // that the wait for a rate limit is told to, if any
 
 	mu    sync.Mutex
@@ -68,15 +70,31 @@ func (t *Tracer) startOperation(ctx context.Context, kind *operationKind) (conte
 	if t == nil || t.tracer == nil {
 		return ctx, nil
 	}
-	ctx, span := t.tracer.Start(ctx, kind.name, t.withFacts(ctx, kind.options)...)
+	ctx, span, began := t.startPrepared(ctx, kind.name, kind.options)
 	if !span.IsRecording() {
 		return ctx, nil
 	}
-	return ctx, t.newOperation(ctx, span, kind)
+	return ctx, t.newOperation(ctx, span, began, kind)
 }
 
-func (t *Tracer) newOperation(ctx context.Context, span trace.Span, kind *operationKind) *Operation {
-	return &Operation{t: t, ctx: ctx, span: span, kind: kind, base: time.Now()}
+// startPrepared starts a span that has nothing but prepared options, and returns the
+// reading of the clock that it starts at. Below a span that does not record, this one
+// will hardly record: so that it costs nothing then, it starts when the SDK says.
+func (t *Tracer) startPrepared(ctx context.Context, name string, prepared []trace.SpanStartOption) (context.Context, trace.Span, time.Time) {
+	if trace.SpanFromContext(ctx).IsRecording() {
+		began := time.Now()
+		ctx, span := t.tracer.Start(ctx, name, t.prepared(ctx, prepared, began)...)
+		return ctx, span, began
+	}
+	ctx, span := t.tracer.Start(ctx, name, t.withFacts(ctx, prepared)...)
+	if sdk, ok := span.(interface{ StartTime() time.Time }); ok {
+		return ctx, span, sdk.StartTime()
+	}
+	return ctx, span, time.Now()
+}
+
+func (t *Tracer) newOperation(ctx context.Context, span trace.Span, began time.Time, kind *operationKind) *Operation {
+	return &Operation{t: t, ctx: ctx, span: span, kind: kind, base: began}
 }
 
 // newWork is newOperation for a kind that adds something to its end, in one piece of
@@ -84,12 +102,12 @@ func (t *Tracer) newOperation(ctx context.Context, span trace.Span, kind *operat
 func newWork[E any, P interface {
 	*E
 	ending
-}](t *Tracer, ctx context.Context, span trace.Span, kind *operationKind, end E) (*Operation, P) { //nolint:revive // the Tracer stands where a receiver would
+}](t *Tracer, ctx context.Context, span trace.Span, began time.Time, kind *operationKind, end E) (*Operation, P) { //nolint:revive // the Tracer stands where a receiver would
 	work := &struct {
 		operation Operation
 		end       E
 	}{end: end}
-	work.operation = Operation{t: t, ctx: ctx, span: span, kind: kind, last: P(&work.end), base: time.Now()}
+	work.operation = Operation{t: t, ctx: ctx, span: span, kind: kind, last: P(&work.end), base: began}
 	return &work.operation, &work.end
 }
 
@@ -102,10 +120,12 @@ func (kind *operationKind) attributes(ctx context.Context, room int) []attribute
 	return append(attrs, semconv.GenAISpanRole(kind.role))
 }
 
-// startSpan starts the span of an operation with all that samplers may read. attrs
-// are in Standard's words.
-func (t *Tracer) startSpan(ctx context.Context, name string, kind trace.SpanKind, attrs []attribute.KeyValue) (context.Context, trace.Span) {
-	return t.tracer.Start(ctx, name, ofKind(kind), trace.WithAttributes(t.words.Rewrite(attrs)...))
+// startSpan starts the span of an operation with all that samplers may read, and
+// returns the reading of the clock that it starts at. attrs are in Standard's words.
+func (t *Tracer) startSpan(ctx context.Context, name string, kind trace.SpanKind, attrs []attribute.KeyValue) (context.Context, trace.Span, time.Time) {
+	began := time.Now()
+	ctx, span := t.tracer.Start(ctx, name, ofKind(kind), trace.WithAttributes(t.words.Rewrite(attrs)...), trace.WithTimestamp(began))
+	return ctx, span, began
 }
 
 // Span returns the span, for what this package has no method for.
@@ -224,7 +244,7 @@ func (o *Operation) end(err error, flag endFlag, at time.Time) {
 		setStatus(o.span, end.how, err)
 	}
 	o.logException(end, err, took)
-	endSpan(o.span, at)
+	o.spanEnd.end(o.span, at)
 	if o.last != nil {
 		o.last.record(o, end)
 	}

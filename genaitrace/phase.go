@@ -28,6 +28,8 @@ type Phase struct {
 
 	facts []attribute.KeyValue // written at the end
 	steps *stepLog             // nil where none was reported
+
+	spanEnd spanEnd
 }
 
 // phaseKind is what tells one phase from another.
@@ -134,7 +136,7 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 		if trace.SpanFromContext(ctx) != parent {
 			ctx = trace.ContextWithSpan(ctx, parent)
 		}
-		ctx, span = inf.t.tracer.Start(ctx, kind.name, inf.t.withFacts(ctx, kind.options)...)
+		ctx, span = inf.t.tracer.Start(ctx, kind.name, inf.t.prepared(ctx, kind.options, inf.when(start))...)
 	}
 
 	inf.mu.Lock()
@@ -238,19 +240,19 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	if p.decode != nil {
 		inf.stopOn(how)
 	}
-	end, at, sane := endTime(at, p.start, inf.base, inf.after)
 	if i := slices.Index(inf.open, p); i >= 0 {
 		inf.open = slices.Delete(inf.open, i, i+1)
 	}
+	var stats *clockStats
+	if p.decode != nil {
+		stats = p.decode.collect(inf)
+	}
+	end, at, sane := endTime(at, p.start, inf.base, inf.after) // no token comes any more
 	if sane && p.kind.part != partCount {
 		inf.ran(p.kind.part, p.start, end)
 	}
 	if sane {
 		inf.measures.add(p, end-p.start)
-	}
-	var stats *clockStats
-	if p.decode != nil {
-		stats = p.decode.collect(inf)
 	}
 	inf.mu.Unlock()
 
@@ -290,7 +292,7 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 		}
 		setStatus(p.span, how, err)
 	}
-	endSpan(p.span, at)
+	p.spanEnd.end(p.span, at)
 	if stats != nil {
 		stats.release()
 	}

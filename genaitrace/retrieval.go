@@ -121,11 +121,11 @@ func (t *Tracer) StartRetrieval(ctx context.Context, req RetrievalRequest) (cont
 		t.metrics.fault(ctx, semconv.GenAIFaultParse, errQueryHash)
 	}
 	attrs := req.appendTo(retrievalOperation.attributes(ctx, 10))
-	ctx, span := t.startSpan(ctx, t.suffixed(retrievalName, retrievalOperation.name, req.DataSource), trace.SpanKindInternal, attrs)
+	ctx, span, began := t.startSpan(ctx, t.suffixed(retrievalName, retrievalOperation.name, req.DataSource), trace.SpanKindInternal, attrs)
 	if !span.IsRecording() && !t.metrics.work.retrieval.Enabled(ctx) {
 		return ctx, Retrieval{}
 	}
-	operation, end := newWork(t, ctx, span, &retrievalOperation, retrievalEnd{series: workSeries{retrievalWork, [maxWorkKeys]string{
+	operation, end := newWork(t, ctx, span, began, &retrievalOperation, retrievalEnd{series: workSeries{retrievalWork, [maxWorkKeys]string{
 		string(genaiconv.OperationNameRetrieval), string(req.Provider), req.EmbeddingModel, req.DataSource,
 	}}})
 	return ctx, Retrieval{operation, end}
@@ -257,11 +257,11 @@ func (t *Tracer) StartRerank(ctx context.Context, model string) (context.Context
 	if model != "" {
 		attrs = append(attrs, genaiconv.RequestModel(bound.String(model, maxName)))
 	}
-	ctx, span := t.startSpan(ctx, rerankOperation.name, trace.SpanKindInternal, attrs)
+	ctx, span, began := t.startSpan(ctx, rerankOperation.name, trace.SpanKindInternal, attrs)
 	if !span.IsRecording() {
 		return ctx, Rerank{}
 	}
-	return ctx, Rerank{t.newOperation(ctx, span, &rerankOperation)}
+	return ctx, Rerank{t.newOperation(ctx, span, began, &rerankOperation)}
 }
 
 // SetHits notes how many documents are left; a negative number is dropped and counted.

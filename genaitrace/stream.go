@@ -245,5 +245,11 @@ func (c *Call) contextEnded() {
 		return
 	}
 	err, at := c.ctx.Err(), time.Now()
-	time.AfterFunc(reportTime, func() { c.endStream(err, at) })
+	time.AfterFunc(reportTime, func() {
+		stats, _ := c.clock.close()
+		if last := c.when(stats.last); stats.ticks > 0 && last.After(at) {
+			at = last // read until now, when it had arrived already
+		}
+		c.endStream(err, at)
+	})
 }

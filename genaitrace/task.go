@@ -18,9 +18,9 @@ func (t *Tracer) StartTask(ctx context.Context, name string) (context.Context, *
 		return ctx, nil
 	}
 	name = t.chosen(taskName, bound.String(name, maxName), taskOperation.name)
-	ctx, span := t.tracer.Start(ctx, name, t.withFacts(ctx, nil)...)
+	ctx, span, began := t.startPrepared(ctx, name, nil)
 	if !span.IsRecording() {
 		return ctx, nil
 	}
-	return ctx, t.newOperation(ctx, span, &taskOperation)
+	return ctx, t.newOperation(ctx, span, began, &taskOperation)
 }

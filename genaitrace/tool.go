@@ -78,11 +78,11 @@ func (t *Tracer) StartTool(ctx context.Context, call ToolCall) (context.Context,
 	if agent := run.agentName(); agent != "" {
 		attrs = append(attrs, genaiconv.AgentName(agent))
 	}
-	ctx, span := t.startSpan(ctx, name, trace.SpanKindInternal, attrs)
+	ctx, span, began := t.startSpan(ctx, name, trace.SpanKindInternal, attrs)
 	if !span.IsRecording() && !t.metrics.work.tool.Enabled(ctx) && !t.logs.enabled(ctx, toolCallEvent) {
 		return ctx, Tool{}
 	}
-	operation, end := newWork(t, ctx, span, &toolOperation, toolEnd{
+	operation, end := newWork(t, ctx, span, began, &toolOperation, toolEnd{
 		callID: boundCopy(call.CallID, maxName),
 		series: workSeries{toolWork, [maxWorkKeys]string{call.Name, call.Type, run.agentName()}},
 	})

@@ -217,13 +217,27 @@ var kindOptions = [...]trace.SpanStartOption{
 // ofKind is the option for a kind, made once: it is one of those three.
 func ofKind(kind trace.SpanKind) trace.SpanStartOption { return kindOptions[kind] }
 
-// startOptions are the options of a span's start, and when it starts, in
-// nanoseconds since arrival: now, or at the arrival where the caller gave it. An
-// arrival that was noted in the context belongs to the server's span.
-func startOptions(kind trace.SpanKind, attrs []attribute.KeyValue, given, arrived, now time.Time) (options []trace.SpanStartOption, began int64) {
-	options = []trace.SpanStartOption{ofKind(kind), trace.WithAttributes(attrs...)}
+// startOptions are the options of a span's start, with room for some more, and when
+// it starts, in nanoseconds since arrival: now, or at the arrival where the caller gave
+// it. An arrival that was noted in the context belongs to the server's span. The span
+// gets the reading that its times count from, not another one of the SDK.
+func startOptions(kind trace.SpanKind, attrs []attribute.KeyValue, given, arrived, now time.Time, room int) (options []trace.SpanStartOption, began int64) {
+	at, began := now, int64(now.Sub(arrived))
 	if !given.IsZero() && arrived.Before(now) {
-		return append(options, trace.WithTimestamp(arrived)), 0
+		at, began = arrived, 0
 	}
-	return options, int64(now.Sub(arrived))
+	return append(make([]trace.SpanStartOption, 0, 3+room), ofKind(kind), trace.WithAttributes(attrs...), trace.WithTimestamp(at)), began
+}
+
+// A spanEnd is where the option of a span's end stands, in the memory of its handle.
+type spanEnd [1]trace.SpanEndOption
+
+// end ends a span at the reading that its duration was taken from.
+func (e *spanEnd) end(span trace.Span, at time.Time) {
+	if !span.IsRecording() {
+		span.End()
+		return
+	}
+	e[0] = trace.WithTimestamp(at)
+	span.End(e[:]...)
 }
