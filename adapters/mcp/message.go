@@ -90,7 +90,8 @@ func (m *message) start(ctx context.Context, req mcp.Request, kind trace.SpanKin
 	if m.version = m.i.sessions.version(req); m.version != "" {
 		attrs = append(attrs, mcpconv.ProtocolVersion(m.version))
 	}
-	options := []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attrs...)}
+	options := append(make([]trace.SpanStartOption, 0, 4),
+		trace.WithSpanKind(kind), trace.WithAttributes(attrs...), trace.WithTimestamp(m.began))
 	if !m.sending {
 		var links []trace.Link
 		ctx, links = m.i.extract(ctx, req)
@@ -162,9 +163,9 @@ func (m *message) end(result *mcp.Result, failure *error) {
 		}
 		m.span.SetAttributes(attrs...)
 	}
-	took := time.Since(m.began)
-	m.span.End()
-	m.record(took, errType, code)
+	ended := time.Now()
+	m.span.End(trace.WithTimestamp(ended))
+	m.record(ended.Sub(m.began), errType, code)
 	if crash != nil {
 		panic(crash)
 	}

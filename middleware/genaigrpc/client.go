@@ -110,7 +110,9 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 		r.call, r.span = call, call.Span()
 		r.span.SetAttributes(m.attrs...)
 	case m.model != nil && !m.model.keyed:
-		ctx, r.call = h.calls.StartCall(ctx, genaitrace.Request{Operation: m.model.Operation, Provider: m.model.Provider})
+		ctx, r.call = h.calls.StartCall(ctx, genaitrace.Request{
+			Operation: m.model.Operation, Provider: m.model.Provider, Arrived: r.start,
+		})
 		r.call.Watch()
 		r.own, r.span = true, trace.SpanFromContext(ctx)
 		r.call.SetAttributes(m.attrs...)

@@ -144,9 +144,10 @@ func (e *ending) end(errType string) {
 	if w.status != 0 {
 		w.call.SetAttributes(otelsemconv.HTTPResponseStatusCode(w.status))
 	}
-	w.call.End()
+	ended := time.Now()
+	w.call.EndAt(ended)
 	if !e.nested {
-		e.duration.record(w.ctx, time.Since(e.arrived), e.request, route, w.status, errType)
+		e.duration.record(w.ctx, ended.Sub(e.arrived), e.request, route, w.status, errType)
 	}
 }
 
