@@ -48,7 +48,7 @@ func (r *Receiver) grpcExport(ctx context.Context, s signal, decode func(any) er
 	if err := decode(&body); err != nil {
 		return nil, err
 	}
-	return r.receive(s, protobuf, body)
+	return r.receive(ctx, s, protobuf, body)
 }
 
 // rawCodec passes messages as bytes.

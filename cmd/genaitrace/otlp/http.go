@@ -73,7 +73,7 @@ func (r *Receiver) serveExport(w http.ResponseWriter, req *http.Request, s signa
 		writeStatus(w, in, code, status.New(codes.InvalidArgument, err.Error()))
 		return
 	}
-	answer, err := r.receive(s, in, body)
+	answer, err := r.receive(req.Context(), s, in, body)
 	if err != nil {
 		writeStatus(w, in, httpCode(err), status.Convert(err))
 		return

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -240,4 +243,49 @@ func TestACompressedBodyMayHoldSeveralGzipStreams(t *testing.T) {
 	a := do(t, r, http.MethodPost, "/v1/traces", &body, "Content-Type", contentJSON, "Content-Encoding", "gzip")
 	assert.Equal(t, http.StatusOK, a.code)
 	assert.Len(t, r.Capture().Spans, 1)
+}
+
+// A sender that hung up before it had an answer sends its export again; a second exporter
+// sends the same at any time.
+func TestAnExportThatIsSentAgainCountsOnce(t *testing.T) {
+	body := bare(t, &capture.Capture{Spans: request().Spans})
+	var hangUp context.CancelFunc
+	taken := 0
+	r := started(t, Config{Sink: func(*capture.Capture) {
+		taken++
+		hangUp()
+	}})
+	send := func(hangsUp bool) int {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		if hangUp = func() {}; hangsUp {
+			hangUp = cancel
+		}
+		req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/traces", bytes.NewReader(body))
+		req.Header.Set("Content-Type", contentProtobuf)
+		w := httptest.NewRecorder()
+		r.http.Handler.ServeHTTP(w, req)
+		return w.Code
+	}
+	for _, hangsUp := range []bool{false, false, true} {
+		assert.Equal(t, http.StatusOK, send(hangsUp))
+	}
+	assert.Equal(t, 3, taken, "two exporters, the second of which hung up at last")
+	assert.Equal(t, http.StatusOK, send(false))
+	assert.Equal(t, 3, taken, "sent again")
+
+	require.NoError(t, r.unanswered.fill(t.Context()))
+	assert.LessOrEqual(t, len(r.unanswered.exports), maxUnanswered)
+}
+
+// fill remembers more than there is room for.
+func (u *unanswered) fill(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	for i := range 2 * maxUnanswered {
+		if _, again := u.begin(ctx, []byte(strconv.Itoa(i))); again {
+			return fmt.Errorf("%d came before", i)
+		}
+	}
+	return nil
 }

@@ -2,10 +2,13 @@ package otlp
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.opentelemetry.io/collector/pdata/plog/plogotlp"
 	"go.opentelemetry.io/collector/pdata/pmetric/pmetricotlp"
@@ -28,17 +31,73 @@ const (
 )
 
 // receive takes one export and returns the response of OTLP in the same encoding, or
-// an error with its status.
-func (r *Receiver) receive(s signal, in encoding, body []byte) ([]byte, error) {
+// an error with its status. The sender waits for it as long as ctx lasts.
+func (r *Receiver) receive(ctx context.Context, s signal, in encoding, body []byte) ([]byte, error) {
 	d := newDecoder()
 	got, err := decodeExport(d, s, in, body)
 	if err != nil {
 		return nil, err
 	}
-	if err := r.keep(got, len(body), d.dropped); err != nil {
+	e, again := r.unanswered.begin(ctx, body)
+	if again {
+		return response(s, in, d.dropped)
+	}
+	err = r.keep(got, len(body), d.dropped)
+	r.unanswered.end(e, err == nil)
+	if err != nil {
 		return nil, err
 	}
 	return response(s, in, d.dropped)
+}
+
+// unanswered remembers the exports whose senders hung up before they had an answer: they
+// send them again. The same from a second exporter is something else, and stays.
+type unanswered struct {
+	mu      sync.Mutex
+	seed    maphash.Seed
+	exports map[uint64]*sent // by hash of the body; also those that are being received
+}
+
+type sent struct {
+	sum    uint64
+	hungUp <-chan struct{} // closed once the sender did
+}
+
+func (e *sent) lost() bool {
+	select {
+	case <-e.hungUp:
+		return true
+	default:
+		return false
+	}
+}
+
+// maxUnanswered bounds how many are remembered.
+const maxUnanswered = 1024
+
+// begin reports whether body came before from a sender that hung up, and remembers it.
+func (u *unanswered) begin(ctx context.Context, body []byte) (e *sent, again bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	sum := maphash.Bytes(u.seed, body)
+	if before, ok := u.exports[sum]; ok && before.lost() {
+		return before, true
+	}
+	if u.exports == nil || len(u.exports) >= maxUnanswered {
+		u.exports = map[uint64]*sent{}
+	}
+	e = &sent{sum, ctx.Done()}
+	u.exports[sum] = e
+	return e, false
+}
+
+// end forgets an export that gets its answer, or was not kept.
+func (u *unanswered) end(e *sent, kept bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if (!kept || !e.lost()) && u.exports[e.sum] == e {
+		delete(u.exports, e.sum)
+	}
 }
 
 // decodeExport decodes what was sent for one signal.

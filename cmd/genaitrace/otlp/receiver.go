@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"log/slog"
 	"maps"
 	"net"
@@ -50,6 +51,8 @@ type Config struct {
 // Receiver receives OTLP over gRPC and HTTP, in protobuf and JSON, as it is or
 // compressed with gzip. Its methods are safe for concurrent use.
 //
+// What a sender sends again, because it had no answer in time, counts once.
+//
 // The HTTP port takes gRPC too, so that [Receiver.Env] serves a program whatever
 // exporter it was built with.
 type Receiver struct {
@@ -72,6 +75,8 @@ type Receiver struct {
 	dropped   map[string]int // by reason
 
 	sink sync.Mutex // held while Sink runs
+
+	unanswered unanswered
 }
 
 // maxReceiving is how many exports are received at a time; more of them wait.
@@ -90,6 +95,7 @@ func Listen(config Config) (*Receiver, error) {
 		slots:   make(chan struct{}, maxReceiving),
 		dropped: make(map[string]int),
 	}
+	r.unanswered.seed = maphash.MakeSeed()
 	var err error
 	if r.listen.grpc, err = listen("GRPCAddr", config.GRPCAddr, config.Remote); err != nil {
 		return nil, err
