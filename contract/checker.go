@@ -41,6 +41,7 @@ type Checker struct {
 	suggested  map[attribute.Key]attribute.Key // unknown keys, and what was meant
 	recognized map[spanType]*semconv.Span
 
+	repeated  map[*capture.Span]int // of the trace, how often each span came again
 	seen      seenSpans
 	seenRoles roleSet
 	orphans   []orphanSpan
@@ -112,7 +113,7 @@ func (k *Checker) Add(got *capture.Capture) {
 func (k *Checker) checkTrace(t *capture.Trace) {
 	k.traces++
 	v, p := &k.view, k.contract.program
-	v.load(t)
+	v.load(k.once(t))
 	for i, s := range v.spans {
 		k.seen.add(s, v.roles[i])
 	}

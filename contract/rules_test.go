@@ -621,6 +621,12 @@ var ruleCases = []ruleCase{
 		want: contract.Finding{On: "job", Expected: "one span", Found: "the spans 0000000100000001 and 0000000100000002", Path: "job"},
 	},
 	{
+		rule:     "topology.repeated",
+		contract: roleOfJobs,
+		good:     traces(job()), bad: traces(job(), job(func(s *capture.Span) { s.TraceID, s.SpanID = traceID(1), spanID(1, 1) })),
+		want: contract.Finding{On: "job", Expected: "once", Found: "2 times", Path: "job"},
+	},
+	{
 		rule:     "topology.isolation",
 		contract: roleOfJobs + "topology: {isolate_by: [genai.tenant.id]}",
 		good:     traces(job(text("genai.tenant.id", "a"), span("part", 1, 2)), job(text("genai.tenant.id", "b"))), bad: traces(job(text("genai.tenant.id", "a"), span("part", 1, 2, text("genai.tenant.id", "b")))),

@@ -189,9 +189,9 @@ func TestAnOddCaptureDoesNotPanic(t *testing.T) {
 	same := &capture.Span{Name: "job", SpanID: spanID(1, 1), TraceID: traceID(1), Start: ms(0), End: ms(1)}
 	k.Add(&capture.Capture{Spans: []*capture.Span{same, same}})
 	r := k.Report()
-	assert.Equal(t, 4, r.Spans)
+	assert.Equal(t, 2, r.Spans, "two are there twice")
 	assert.Equal(t, 3, r.Dropped)
-	assert.Contains(t, rulesOf(r), "topology.duplicate")
+	assert.Contains(t, rulesOf(r), "topology.repeated")
 	assert.True(t, parse(t, roleOfJobs).Check(&capture.Capture{}).Empty())
 }
 
@@ -207,4 +207,28 @@ func TestAContractIsSafeForConcurrentUse(t *testing.T) {
 		})
 	}
 	wait.Wait()
+}
+
+// An exporter that had no answer in time sends its spans again.
+func TestWhatIsDeliveredTwiceCountsOnce(t *testing.T) {
+	c := parse(t, `
+spans:
+  gateway: {match: {name: gateway}, count: {max: 1}}
+  call: {match: {name: call}, parent: {is: gateway}, count: {per: gateway, exactly: 1}}
+requests: {chat: {root: gateway, requires: [call]}}
+limits: {spans_per_trace: 2}
+`)
+	for _, quiet := range []time.Duration{0, time.Minute} {
+		k := c.NewChecker(contract.WithQuiet(quiet))
+		for range 3 { // decoded anew each time
+			k.Add(traces(span("gateway", 0, 100, text("k", "v"), event("e", 5), link(7, 8), span("call", 1, 90))))
+		}
+		r := k.Report()
+		assert.Equal(t, []string{"topology.repeated"}, rulesOf(r))
+		assert.False(t, r.Failed(false))
+		require.Len(t, r.Findings, 2)
+		assert.Equal(t, "gateway came 3 times, the same in everything", r.Findings[1].Message)
+		assert.Equal(t, 2, r.Spans)
+		assert.Equal(t, map[string]int{"chat": 1}, r.Requests)
+	}
 }

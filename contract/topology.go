@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -17,8 +18,8 @@ const defaultSkew = 2 * time.Millisecond
 
 // topologyRules are what holds for the tree as a whole.
 type topologyRules struct {
-	orphan, remoteOrphan, traceChanged, duplicate *rule
-	reversed, neverEnded, eventOutside            *rule
+	orphan, remoteOrphan, traceChanged, duplicate, repeated *rule
+	reversed, neverEnded, eventOutside                      *rule
 
 	roots    *rule
 	maxRoots int
@@ -43,6 +44,7 @@ func (p *compiler) topology() {
 		remoteOrphan: p.policyRule("topology.remote_orphan", s.RemoteOrphans, spec.PolicyAllow, at("remote_orphans")),
 		traceChanged: p.rule("topology.trace_changed", "", "", spec.Position{}),
 		duplicate:    p.rule("topology.duplicate", "", "", spec.Position{}),
+		repeated:     p.rule("topology.repeated", "", "", spec.Position{}),
 		reversed:     p.rule("topology.reversed", "", "", spec.Position{}),
 		neverEnded:   p.policyRule("topology.never_ended", s.NeverEnded, spec.PolicyDeny, at("never_ended")),
 		eventOutside: p.rule("event.outside", "", "", spec.Position{}),
@@ -85,6 +87,7 @@ func (k *Checker) checkTopology() {
 		k.checkEnds(i, s)
 		k.checkUp(i, s)
 		k.checkTwice(i, s)
+		k.checkRepeated(i, s)
 	}
 	if t.roots != nil && roots > 0 {
 		k.test(t.roots)
@@ -104,8 +107,7 @@ func (k *Checker) checkTopology() {
 func (k *Checker) checkTwice(i int, s *capture.Span) {
 	t, v := &k.contract.program.topology, &k.view
 	k.test(t.duplicate)
-	// Spans stand in order of their times, so those with the same ones are neighbours.
-	if v.trace.Span(s.SpanID) != s || i > 0 && v.spans[i-1] == s {
+	if v.trace.Span(s.SpanID) != s {
 		k.find(t.duplicate, i, "", func(f *Finding) {
 			f.Message = fmt.Sprintf("two spans have the identifier %s", s.SpanID)
 			f.Expected, f.Found = "an identifier for each span", k.name(s)+" and "+k.name(v.trace.Span(s.SpanID))
@@ -115,6 +117,7 @@ func (k *Checker) checkTwice(i int, s *capture.Span) {
 	if k.config.exact { // on a fake clock two calls can take place at once
 		return
 	}
+	// Spans stand in order of their times, so those with the same ones are neighbours.
 	for _, next := range v.spans[i+1 : min(i+1+maxTwins, len(v.spans))] {
 		if !next.Start.Equal(s.Start) {
 			return
@@ -126,6 +129,43 @@ func (k *Checker) checkTwice(i int, s *capture.Span) {
 			})
 			return
 		}
+	}
+}
+
+// once leaves out what came several times, the same in everything: OTLP delivers again
+// what it had no answer for. It notes how often in k.repeated.
+func (k *Checker) once(t *capture.Trace) *capture.Trace {
+	k.repeated = nil
+	var spans []*capture.Span
+	for i, s := range t.Spans {
+		first := t.Span(s.SpanID)
+		switch {
+		case first == s && (i == 0 || t.Spans[i-1] != s), !reflect.DeepEqual(first, s):
+			if k.repeated != nil {
+				spans = append(spans, s)
+			}
+			continue
+		case k.repeated == nil:
+			k.repeated = map[*capture.Span]int{}
+			spans = slices.Clone(t.Spans[:i])
+		}
+		k.repeated[first]++
+		k.spans--
+	}
+	if k.repeated == nil {
+		return t
+	}
+	return capture.NewTrace(spans)
+}
+
+func (k *Checker) checkRepeated(i int, s *capture.Span) {
+	r := k.contract.program.topology.repeated
+	k.test(r)
+	if n := k.repeated[s]; n > 0 {
+		k.find(r, i, "", func(f *Finding) {
+			f.Message = fmt.Sprintf("%s came %d times, the same in everything", k.name(s), n+1)
+			f.Expected, f.Found = "once", fmt.Sprintf("%d times", n+1)
+		})
 	}
 }
 
