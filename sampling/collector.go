@@ -112,7 +112,8 @@ type SamplerTier struct {
 //     of traces by a hash of its own, without a th.
 //   - The duration of a trace counts from the first start in any service to the last end.
 //     Spans that arrive later than DecisionWait do not count.
-//   - [SlowBy]: where a trace has several values of the attribute, each counts, not the first.
+//   - [SlowBy]: where a trace has several values of the attribute, each that has a limit of
+//     its own counts, not the first.
 //   - [Selector].Values match texts, numbers and booleans.
 //
 // Where services have Tails of their own, what these keep is kept here by

@@ -3,6 +3,7 @@ package collectortest
 import (
 	"context"
 	"encoding/binary"
+	"flag"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -260,10 +261,12 @@ func TestTheSamplerDecidesAsATailDoes(t *testing.T) {
 	}
 }
 
+var seed = flag.Uint64("seed", 3, "of the random policies and their traffic")
+
 // Policies of any shape that the Collector takes mean the same there.
 func TestRandomPoliciesMeanTheSame(t *testing.T) {
 	followsTracestate(t)
-	r := rand.New(rand.NewPCG(3, 4))
+	r := rand.New(rand.NewPCG(*seed, 4))
 	compared := 0
 	for compared < 150 {
 		p := randomPolicy(r, 3)

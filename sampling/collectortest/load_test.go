@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/otelcol"
 	"go.opentelemetry.io/collector/processor/processortest"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/sampling"
@@ -183,6 +184,9 @@ func TestWrongKeysAreFound(t *testing.T) {
 }
 
 // randomPolicy makes a policy of any shape, valid or not.
+//
+// About half of what it asks for is in the traffic that request makes, the other half is
+// what a configuration could misread.
 func randomPolicy(r *rand.Rand, depth int) sampling.Policy {
 	some := func() []sampling.Policy {
 		var parts []sampling.Policy
@@ -192,7 +196,18 @@ func randomPolicy(r *rand.Rand, depth int) sampling.Policy {
 		return parts
 	}
 	words := []string{"a", "b $x", "${env:HOME}", "\"'\\", "line\nbreak", "é\u2028", "7", "true", "[1]", "*", "x*", "\xff", ": #", "null"}
-	word := func() string { return words[r.IntN(len(words))] }
+	word := func(met ...string) string {
+		if r.IntN(2) == 0 {
+			return pick(r, met...)
+		}
+		return pick(r, words...)
+	}
+	key := func() attribute.Key {
+		return attribute.Key(word("k", "k", "llm.ttft_ms", "gen_ai.request.model"))
+	}
+	value := func() string {
+		return word("text", "7", "true", "1000000", "1e+06", "1.5", "-3", "fast", "slow $$1", "1500", "2000")
+	}
 	kind := 13
 	if depth == 0 {
 		kind = 7
@@ -209,28 +224,28 @@ func randomPolicy(r *rand.Rand, depth int) sampling.Policy {
 		for range 1 + r.IntN(3) {
 			switch r.IntN(7) {
 			case 0:
-				s.Name = word()
+				s.Name = word("chat a", "chat*", "GET /health", "GET /health*", "embed", "*")
 			case 1:
 				s.Kind = trace.SpanKind(r.IntN(6))
 			case 2:
-				s.Event = word()
+				s.Event = word("content_blocked", "early_stop")
 			case 3:
-				s.Key, s.Values = "k.é", []string{word(), word()}
+				s.Key, s.Values, s.AtLeast = key(), []string{value(), value()}, 0
 			case 4:
-				s.Key, s.AtLeast = "k", 1e21*r.Float64()
+				s.Key, s.Values, s.AtLeast = key(), nil, pick(r, 1e21*r.Float64(), 1.5, 7, 1500, 1e6)
 			case 5:
 				s.MinDuration = time.Duration(r.IntN(1e9))
 			case 6:
-				s.Scope = word()
+				s.Scope = word("requests")
 			}
 		}
-		return sampling.Match(word(), s)
+		return sampling.Match(word("met"), s)
 	case 6:
 		limits := map[string]time.Duration{}
 		for range r.IntN(4) {
-			limits[word()] = time.Duration(1+r.IntN(20)) * time.Second
+			limits[value()] = time.Duration(1+r.IntN(20)) * time.Second
 		}
-		return sampling.SlowBy("model", limits, time.Second)
+		return sampling.SlowBy(pick(r, attribute.Key("gen_ai.request.model"), "absent"), limits, time.Second) // at most one value a trace
 	case 7:
 		return sampling.Any(some()...)
 	case 8:
