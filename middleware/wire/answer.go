@@ -11,11 +11,11 @@ import (
 // An Answer gathers what the answer of a model tells, event after event. A
 // [Dialect] fills it.
 type Answer struct {
-	dialect Dialect
-	foreign bool // it is none of this package
-	sure    bool // it was chosen, or recognised
-	guesses int  // events that it was not recognised by
-	panics  int  // events that it panicked at
+	dialect Dialect // nil while it is not known
+	foreign bool    // it is none of this package
+	sure    bool    // it was chosen, or recognised
+	guesses int     // events that it was not recognised by
+	panics  int     // events that it panicked at
 
 	id, model  string
 	usage      tokens
@@ -383,8 +383,12 @@ func (a *Answer) reasons() []string {
 	return kept
 }
 
-// report hands over what does not depend on how the answer ended.
+// report hands over what does not depend on how the answer ended: nothing of a stream
+// that was no answer as far as anybody knows.
 func (a *Answer) report(call *genaitrace.Call) {
+	if a.dialect == nil {
+		return
+	}
 	call.SetResponse(a.id, a.model)
 	a.usage.fill(a.implied)
 	if u := a.usage.total(a.cacheApart); u != (genaitrace.Usage{}) {
@@ -396,8 +400,8 @@ func (a *Answer) report(call *genaitrace.Call) {
 }
 
 // terminal says how a stream ended, which is clean where its bytes ended by
-// themselves and after a whole event. Of a stream that told nothing it only knows
-// that.
+// themselves and after a whole event. Of a stream that told nothing, or in words of
+// nobody's, it only knows that.
 func (a *Answer) terminal(clean bool) semconv.GenAIStreamTerminalAttr {
 	switch {
 	case a.failed:
@@ -408,7 +412,7 @@ func (a *Answer) terminal(clean bool) semconv.GenAIStreamTerminalAttr {
 		return semconv.GenAIStreamTerminalTruncated
 	case a.finished:
 		return semconv.GenAIStreamTerminalFinish
-	case a.endless, !a.known:
+	case a.endless, !a.known, a.dialect == nil:
 		return semconv.GenAIStreamTerminalEOF
 	}
 	return semconv.GenAIStreamTerminalTruncated

@@ -29,7 +29,8 @@ type Event struct {
 
 // The dialects of this package. Where none is named, [NewStream] and [ReadBody]
 // find out: the path and the headers tell what to expect, and the first event
-// that looks like one of them decides.
+// that looks like one of them decides. A stream that fits none tells its chunks, an
+// error and that it ended, and nothing else.
 var (
 	// OpenAI is chat completions, completions and embeddings, with what vLLM,
 	// SGLang, llama.cpp, Ollama, Text Generation Inference, Groq, Fireworks,

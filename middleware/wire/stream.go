@@ -60,6 +60,9 @@ func newStream(call *genaitrace.Call, x Exchange, f framer) *Stream {
 		s.answer.dialect, s.answer.sure = x.Dialect, true
 		s.answer.foreign = !slices.Contains(dialects, x.Dialect)
 	}
+	if _, whole := f.(*document); whole && s.answer.dialect == nil {
+		s.answer.dialect = OpenAI // unless it looks like another
+	}
 	s.answer.readHeaders(x.Response, x.Status)
 	if d, _ := x.decoder(); d != nil {
 		s.decoding = newDecoding(d, s.push)

@@ -277,3 +277,37 @@ func TestLaterUsageOfZerosTellsNothing(t *testing.T) {
 	assert.EqualValues(t, 7, got[genaiconv.UsageInputTokensKey])
 	assert.EqualValues(t, 2, got[genaiconv.UsageOutputTokensKey])
 }
+
+// A stream that fits no dialect may be anything: what its events call "id" or "usage" is
+// the service's own business, and its end is no model's.
+func TestAStreamThatFitsNoDialectTellsNothing(t *testing.T) {
+	own := `data: {"id":"order-4711","model":"truck","type":"update","usage":{"prompt_tokens":3},"finish":"x"}` + "\n\n"
+	for name, c := range map[string]struct {
+		path, body string
+		told       bool
+	}{
+		"of a service":                    {"/events", own, false},
+		"of nobody knows what":            {"", own, false},
+		"at the path of a model":          {"/v1/chat/completions", own, true},
+		"an answer among what is unknown": {"/events", own + textEvent, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			span := newObserver().call(func(call *genaitrace.Call) {
+				s := wire.NewStream(call, wire.Exchange{Path: c.path, Response: map[string][]string{"Content-Type": {"text/event-stream"}}})
+				s.Push([]byte(c.body))
+				s.End(io.EOF)
+			})
+			got := attributes(span)
+			if c.told {
+				assert.Equal(t, "order-4711", got[genaiconv.ResponseIDKey])
+				assert.EqualValues(t, semconv.GenAIStreamTerminalTruncated, got[semconv.GenAIStreamTerminalKey])
+				return
+			}
+			assert.NotContains(t, got, genaiconv.ResponseIDKey)
+			assert.NotContains(t, got, genaiconv.ResponseModelKey)
+			assert.NotContains(t, got, genaiconv.UsageInputTokensKey)
+			assert.EqualValues(t, semconv.GenAIStreamTerminalEOF, got[semconv.GenAIStreamTerminalKey])
+			assert.Equal(t, codes.Unset, span.Status().Code)
+		})
+	}
+}
