@@ -209,3 +209,20 @@ func TestARequestWithoutAURLIsLeftToTheTransportBelow(t *testing.T) {
 	_, err := genaihttp.NewTransport(&http.Transport{}, o.options()...).RoundTrip(req)
 	require.ErrorContains(t, err, "URL")
 }
+
+func TestADecoderThatPanicsIsCountedAndTellsNoContent(t *testing.T) {
+	reported := handled(t)
+	o := newTelemetry(t)
+	client := &http.Client{Transport: genaihttp.NewTransport(answersWith("br", []byte("x")),
+		append(o.options(), genaihttp.WithDecoder("br", func(io.Reader) io.Reader { panic("secret") }))...)}
+	for range 3 {
+		resp, err := post(t.Context(), client)
+		require.NoError(t, err)
+		_, err = readAll(resp)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+	}
+	assert.Equal(t, map[semconv.GenAIFaultAttr]int{semconv.GenAIFaultPanic: 3}, o.faults())
+	require.Len(t, reported(), 1)
+	assert.NotContains(t, reported()[0].Error(), "secret")
+}

@@ -8,8 +8,8 @@ import "slices"
 type Dialect interface {
 	// Read notes in a what an event of a stream tells, or a whole answer. It is
 	// called in the order of the events, from one goroutine for each answer, but
-	// from many for a Dialect that reads many: it has no state of its own. It keeps
-	// no reference to the event. One that panics has read nothing of it, which is counted
+	// from many for a Dialect that reads many: it has no state of its own. It neither
+	// changes the event nor keeps a reference to it. One that panics has read nothing of it, which is counted
 	// in genai.telemetry.faults. Empty events, "[DONE]", AWS exceptions and what
 	// comes after the end do not reach it.
 	Read(a *Answer, e Event)

@@ -6,19 +6,17 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
-
-	"go.opentelemetry.io/otel"
 )
 
 // A Decoder undoes a content encoding: it returns a reader of what encoded holds.
 // The reader reads from encoded in the goroutine that reads from it, and not ahead
 // of what it returns (with klauspost/compress: zstd.WithDecoderConcurrency(1)). If
-// it is an io.Closer, it is closed.
+// it is an io.Closer, it is closed. After a panic the rest of the body is not read; that
+// is counted in genai.telemetry.faults.
 type Decoder func(encoded io.Reader) io.Reader
 
 // decoders are those of the standard library.
@@ -188,14 +186,16 @@ func (d *decoding) finish() error {
 // maxEmpty is how often in a row a decoder may return nothing.
 const maxEmpty = 100
 
-var errTooMuch = errors.New("decoded to more than 4 MiB and a hundred times its size")
+var (
+	errTooMuch = errors.New("decoded to more than 4 MiB and a hundred times its size")
+	errDecoder = errors.New("decoder panicked")
+)
 
 func (d *decoding) run() {
 	defer close(d.ended)
 	defer func() {
-		if v := recover(); v != nil {
-			d.err = fmt.Errorf("decoder panicked: %v", v)
-			otel.Handle(fmt.Errorf("wire: %w", d.err))
+		if recover() != nil { // which may tell of content
+			d.err = errDecoder
 		}
 	}()
 	r := d.decoder(d)

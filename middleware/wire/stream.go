@@ -224,7 +224,11 @@ func (s *Stream) end(clean bool, abandoned semconv.GenAIStreamTerminalAttr) {
 	if s.decoding != nil {
 		if err := s.decoding.finish(); err != nil {
 			s.lost = true
-			s.call.Fault(semconv.GenAIFaultParse, fmt.Errorf("answer: content encoding: %w: rest of it not read", err))
+			kind := semconv.GenAIFaultParse
+			if errors.Is(err, errDecoder) {
+				kind = semconv.GenAIFaultPanic
+			}
+			s.call.Fault(kind, fmt.Errorf("answer: content encoding: %w: rest of it not read", err))
 		}
 	}
 	var terminal semconv.GenAIStreamTerminalAttr
