@@ -100,9 +100,13 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	rw := &writer{ResponseWriter: w, ctx: ctx, config: &h.config, call: call, trailers: acceptsTrailers(outer.Header), exchange: wire.Exchange{
-		Path: outer.URL.Path, Request: outer.Header, Dialect: endpoint.Dialect, Decoders: h.config.decoders,
-	}}
+	rw := &writer{
+		ResponseWriter: w, ctx: ctx, config: &h.config, call: call,
+		trailers: acceptsTrailers(outer.Header), head: outer.Method == http.MethodHead,
+		exchange: wire.Exchange{
+			Path: outer.URL.Path, Request: outer.Header, Dialect: endpoint.Dialect, Decoders: h.config.decoders,
+		},
+	}
 	x.writer = rw
 	e := &ending{handler: h, exchange: x, writer: rw, request: outer, known: known, arrived: arrived, nested: nested}
 	e.watch()

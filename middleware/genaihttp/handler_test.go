@@ -418,6 +418,31 @@ func TestTheHandlerWrapsNothingWhereNothingRecords(t *testing.T) {
 	assert.Equal(t, callerSpan.TraceID(), sc.TraceID())
 }
 
+// Where a response has no body, there is no stream that could end.
+func TestAResponseWithoutABodyIsNoStream(t *testing.T) {
+	for method, status := range map[string]int{
+		http.MethodHead: http.StatusOK, http.MethodGet: http.StatusNotModified, http.MethodPost: http.StatusNoContent,
+	} {
+		t.Run(method, func(t *testing.T) {
+			o := newTelemetry(t)
+			server := httptest.NewServer(genaihttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, textEvent) // which HEAD takes and sends to nobody
+			}), o.options()...))
+			req, err := http.NewRequestWithContext(t.Context(), method, server.URL, http.NoBody)
+			require.NoError(t, err)
+			resp, err := server.Client().Do(req)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			server.Close()
+			checkEnding(t, o.only(), "", "")
+			assert.NotContains(t, attributes(o.only()), semconv.LLMTTFTMsKey)
+			assert.EqualValues(t, status, attributes(o.only())["http.response.status_code"])
+		})
+	}
+}
+
 // What a gateway is asked for besides models (health, files, a list of models) is under
 // way there too, and is no chat.
 func TestWhatAsksNoModelIsNoChat(t *testing.T) {

@@ -39,6 +39,7 @@ type writer struct {
 	hijacked bool           // what is sent is the handler's own
 	told     bool           // the caller knows that the trace is kept
 	trailers bool           // the caller reads trailers
+	head     bool           // the caller gets no body
 }
 
 // Unwrap is for http.ResponseController.
@@ -111,7 +112,8 @@ func (w *writer) headerWritten(status int) {
 	w.activity++
 	w.status = status
 	w.exchange.Response = w.Header()
-	if w.call != nil && !w.ended && w.follower == nil && w.exchange.Streamed() {
+	bodiless := w.head || status == http.StatusNoContent || status == http.StatusNotModified
+	if w.call != nil && !w.ended && w.follower == nil && !bodiless && w.exchange.Streamed() {
 		w.stream = wire.NewHeldStream(w.call, w.exchange)
 	}
 }
