@@ -20,6 +20,12 @@ func TestAnErrorNamesThePlaceAndTheWayOut(t *testing.T) {
 		{"an unknown section", "span: {}", `test.yaml:3:1: unknown key "span", did you mean "spans"?`},
 		{"an unknown key", "spans:\n  job:\n    mach: {name: job}", `test.yaml:5:5: unknown key "mach", did you mean "match"?`},
 		{"a value of another type", "limits: {siblings: many}", `test.yaml:3:20: want a whole number, found text`},
+		{"a list for a mapping", "spans:\n  - job: {match: {name: job}}", `test.yaml:4:3: want a mapping, found a list: write key: value, without the dash or the brackets`},
+		{"a mapping for a list", "timing: {id: a}", `test.yaml:3:9: want a list, found a mapping: write a dash before each item`},
+		{"a percentage", "agree: [{keys: [user], tolerance: {pct: 10%}}]", `test.yaml:3:41: want a number, found text; a percentage is a number, such as 10`},
+		{"a tab", "spans:\n\tjob: {match: {name: job}}", `test.yaml:4:1: a tab stands here; YAML is indented with spaces`},
+		{"a line too far left", "spans:\n  job:\n     match: {name: job}\n    kind: server", `test.yaml:6:5: this does not belong here: compare how this line and those before it are indented`},
+		{"a match beside its role", "spans:\n  job:\n  match: {name: job}", `test.yaml:4:3: role job: match is missing, so no span has the role; match is indented as a role is: indent it below job`},
 		{"a required key", "timing: [{on: job}]", `test.yaml:3:11: timing.0: the key id is missing`},
 		{"a word that is no rule", "spans: {job: {match: {name: job}, attributes: {user: mandatory}}}", `test.yaml:3:54: "mandatory" is none of required, forbidden, optional`},
 
@@ -176,7 +182,7 @@ func TestAFileThatIsNoContractSaysSo(t *testing.T) {
 		{"two documents", header + "---\n" + header, `c.yaml:4:1: a second document starts here; a contract file is one document`},
 		{"brackets without end", header + "spans: " + strings.Repeat("[", 1<<19), "c.yaml:3:1: is nested deeper than 100 levels"},
 		{"dashes without end", header + "spans:\n" + strings.Repeat("- ", 1<<18), "c.yaml:4:1: is nested deeper than 100 levels"},
-		{"a NUL byte", header + "\x00", "c.yaml: holds a NUL byte at offset 44"},
+		{"a NUL byte", header + "\x00", "c.yaml:3:1: holds a NUL byte; a contract is text in UTF-8"},
 		{"a large file", header + strings.Repeat("#", 1<<20), "c.yaml: is too large for a contract, which has at most 1048576 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -216,6 +222,9 @@ func TestFilesExtendFilesBesideThem(t *testing.T) {
 	gone := write("gone.yaml", "name: x\nextends: [builtin:base, missing.yaml]")
 	_, err = contract.Load(gone)
 	assert.EqualError(t, err, gone+":3:25: open "+filepath.Join(dir, "missing.yaml")+": no such file or directory")
+	_, err = contract.Load(write("plain.yaml", "name: x\nextends: gateway"))
+	assert.ErrorContains(t, err, `plain.yaml:3:1: open `)
+	assert.ErrorContains(t, err, `: no such file or directory; did you mean "builtin:gateway"?`)
 	_, err = contract.Load(filepath.Join(dir, "missing.yaml"))
 	assert.ErrorIs(t, err, os.ErrNotExist)
 	_, err = contract.Builtin("rags")

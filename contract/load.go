@@ -143,6 +143,9 @@ func (l *loader) extend(name, base string, at spec.Position) error {
 	}
 	data, err := l.source(base)
 	if err != nil {
+		if profile := filepath.Base(base); errors.Is(err, fs.ErrNotExist) && slices.Contains(Builtins(), profile) {
+			return fail("%v; did you mean %q?", err, builtinPrefix+profile)
+		}
 		return fail("%v", err)
 	}
 	return l.add(base, data)

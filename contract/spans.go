@@ -35,7 +35,11 @@ type roleRule struct {
 func (p *compiler) role(name string, s spec.Span) roleRule {
 	r := roleRule{name: name, match: p.condition(s.Match, true)}
 	if s.Match == nil {
-		p.failf(s.Position, "role %s: match is missing, so no span has the role", name)
+		hint := ""
+		if _, ok := p.spec.Spans["match"]; ok {
+			hint = "; match is indented as a role is: indent it below " + name
+		}
+		p.failf(s.Position, "role %s: match is missing, so no span has the role%s", name, hint)
 	}
 	bit := roleSet(1) << p.byRole[name]
 	r.seen = p.rule("contract.unexercised", name, "", s.Position)

@@ -60,6 +60,10 @@ func Decode(name string, data []byte) (*File, error) {
 	if line := tooDeep(data); line > 0 {
 		return fail(line, 1, "is nested deeper than %d levels", maxDepth)
 	}
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		line := 1 + bytes.Count(data[:i], []byte("\n"))
+		return fail(line, i-bytes.LastIndexByte(data[:i], '\n'), "holds a NUL byte; a contract is text in UTF-8")
+	}
 	parsed, err := parse(data)
 	if err != nil {
 		return nil, explain(name, err)
@@ -103,9 +107,6 @@ func parse(data []byte) (file *ast.File, err error) {
 			file, err = nil, fmt.Errorf("cannot be read as YAML: %v", r)
 		}
 	}()
-	if i := bytes.IndexByte(data, 0); i >= 0 {
-		return nil, fmt.Errorf("holds a NUL byte at offset %d", i)
-	}
 	return parser.ParseBytes(data, 0)
 }
 
@@ -275,7 +276,7 @@ func explain(name string, err error) error {
 	if t := theirs.GetToken(); t != nil && t.Position != nil {
 		position.Line, position.Column = t.Position.Line, t.Position.Column
 	}
-	message := theirs.GetMessage()
+	message := inOurWords(theirs.GetMessage())
 	var unknown *yaml.UnknownFieldError
 	if errors.As(err, &unknown) && unknown.Token != nil {
 		key := unknown.Token.Value
@@ -287,8 +288,27 @@ func explain(name string, err error) error {
 	var mistyped *yaml.TypeError
 	if errors.As(err, &mistyped) {
 		message = fmt.Sprintf("want %s, found %s", typeName(mistyped.DstType), typeName(mistyped.SrcType))
+		if t := mistyped.Token; t != nil && strings.HasSuffix(t.Value, "%") {
+			message += "; a percentage is a number, such as 10"
+		}
 	}
 	return &Error{position, message}
+}
+
+// inOurWords says the way out of what is often mistaken.
+func inOurWords(message string) string {
+	switch {
+	case strings.Contains(message, "'\t'"):
+		return "a tab stands here; YAML is indented with spaces"
+	case message == "value is not allowed in this context":
+		return "this does not belong here: compare how this line and those before it are indented"
+	case message == "sequence was used where mapping is expected":
+		return "want a mapping, found a list: write key: value, without the dash or the brackets"
+	case message == "mapping was used where sequence is expected":
+		return "want a list, found a mapping: write a dash before each item"
+	default:
+		return message
+	}
 }
 
 func typeName(t reflect.Type) string {
