@@ -19,13 +19,19 @@ type PageOptions struct {
 	// MaxTraces is how many traces the page shows; it says how many more there were.
 	// 0 or less means 50.
 	MaxTraces int
-	// MaxSiblings is how many spans below one parent are shown. 0 or less means 500.
+	// MaxSiblings is how many spans below one parent are shown, those that failed or
+	// took longest. 0 or less means 500. Of one trace no more than 2,000 spans are shown,
+	// and of all together about 10,000.
 	MaxSiblings int
 }
 
 const (
 	defaultTraces       = 50
 	defaultPageSiblings = 500
+
+	maxTraceRows = 2_000
+	maxPageRows  = 10_000
+	leastRows    = 50 // that a trace has however many others there are
 
 	maxEvents = 200  // of one span
 	maxValue  = 4000 // characters of an attribute's value
@@ -55,8 +61,11 @@ func RenderPage(w io.Writer, spans []Span, opts PageOptions) error {
 	all := traces(spans)
 	shown := all[:min(len(all), opts.MaxTraces)]
 	view := pageView{Title: opts.Title, More: len(all) - len(shown)}
+	room := maxPageRows
 	for _, spans := range shown {
-		view.Traces = append(view.Traces, newTraceView(spans, opts.MaxSiblings))
+		v := newTraceView(spans, opts.MaxSiblings, min(maxTraceRows, max(leastRows, room)))
+		room -= len(v.Rows)
+		view.Traces = append(view.Traces, v)
 	}
 	return page.Execute(w, view)
 }
@@ -111,10 +120,11 @@ type timelineView struct {
 	Median, P95, Max string
 }
 
-func newTraceView(spans []*Span, siblings int) traceView {
+func newTraceView(spans []*Span, siblings, most int) traceView {
 	a := newAxis(spans)
-	rows := newTree(spans).rows(siblings, unicodeGlyphs)
+	rows := newTree(spans).rows(siblings, most, unicodeGlyphs)
 	v := traceView{ID: spans[0].TraceID, Count: len(spans)}
+	v.Failed = slices.ContainsFunc(spans, func(s *Span) bool { return s.Error != "" })
 	if a.total > 0 {
 		v.Duration = formatDuration(a.total)
 	}
@@ -122,9 +132,7 @@ func newTraceView(spans []*Span, siblings int) traceView {
 		v.Name = rows[0].label
 	}
 	for _, r := range rows {
-		row := newRowView(r, a)
-		v.Failed = v.Failed || row.Error != ""
-		v.Rows = append(v.Rows, row)
+		v.Rows = append(v.Rows, newRowView(r, a))
 		if r.span == nil {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +99,7 @@ func TestAPageOfDamagedSpans(t *testing.T) {
 
 func TestAPageIsBounded(t *testing.T) {
 	got := page(t, siblings(2000), waterfall.PageOptions{MaxSiblings: 10})
-	assert.Contains(t, got, "… 1990 more, 2 failed")
+	assert.Contains(t, got, "… 1990 more<")
 
 	var many []waterfall.Span
 	for i := range 60 {
@@ -181,4 +182,63 @@ func extent(img image.Image, c color.RGBA) image.Rectangle {
 		}
 	}
 	return all
+}
+
+// A trace may have any number of spans; a reader sees the roots, what failed and what
+// took long, and how much there is besides.
+func TestAHugeTraceStaysReadable(t *testing.T) {
+	const n = 100_000
+	spans := []waterfall.Span{span("root", "", "the root", 0, n)}
+	for i := range n { // of ten below each other
+		parent := "root"
+		if i%10 > 0 {
+			parent = strconv.Itoa(i - 1)
+		}
+		spans = append(spans, span(strconv.Itoa(i), parent, "quick", float64(i), float64(i)+1))
+	}
+	spans[77_776].Error, spans[77_776].Name = "broke", "the failed one"
+	spans[55_555].End, spans[55_555].Name = at(n), "the slow one"
+	trace := func(shape string) []waterfall.Span {
+		for i := range spans[1:] {
+			switch shape {
+			case "wide":
+				spans[i+1].ParentID = "root"
+			case "deep":
+				spans[i+1].ParentID = spans[i].SpanID
+			}
+		}
+		return spans
+	}
+	for _, shape := range []string{"bushes", "wide"} {
+		var text strings.Builder
+		require.NoError(t, waterfall.Render(&text, trace(shape), waterfall.Options{}))
+		html := page(t, spans, waterfall.PageOptions{})
+		for _, got := range []string{text.String(), html} {
+			for _, want := range []string{"the root", "the failed one", "the slow one", " more"} {
+				assert.Contains(t, got, want, shape)
+			}
+		}
+		assert.LessOrEqual(t, strings.Count(text.String(), "\n"), 1100, shape)
+		assert.Less(t, len(html), 4<<20, shape)
+	}
+	html := page(t, trace("deep"), waterfall.PageOptions{})
+	assert.Contains(t, html, "98001 of 100001 spans are left out: no more than 2000 are shown")
+	assert.Less(t, len(html), 4<<20)
+	html = page(t, trace("wide"), waterfall.PageOptions{MaxSiblings: n})
+	assert.Contains(t, html, "98001 more")
+	assert.Contains(t, html, "the failed one")
+}
+
+func TestAPageOfManyTracesStaysReadable(t *testing.T) {
+	var spans []waterfall.Span
+	for i := range 50 {
+		for j := range 3000 {
+			s := span(strconv.Itoa(j), strconv.Itoa(max(j-1, 0)), "span", 0, 1)
+			s.TraceID = strconv.Itoa(i)
+			spans = append(spans, s)
+		}
+	}
+	html := page(t, spans, waterfall.PageOptions{})
+	assert.Contains(t, html, "2950 of 3000 spans are left out: no more than 50 are shown")
+	assert.Less(t, len(html), 20<<20)
 }

@@ -14,6 +14,7 @@ const (
 	defaultWidth    = 100
 	minWidth        = 40
 	defaultSiblings = 40
+	maxRows         = 500 // spans of one trace
 
 	minBar   = 10 // columns that a bar keeps however long the names are
 	kindFrom = 80 // width from which the kinds are shown
@@ -27,8 +28,9 @@ type Options struct {
 	Width int
 	// ASCII draws with ASCII characters only.
 	ASCII bool
-	// MaxSiblings is how many spans below one parent are shown; the rest become
-	// one line with their number. 0 or less means 40.
+	// MaxSiblings is how many spans below one parent are shown, those that failed or
+	// took longest; the rest become one line with their number. 0 or less means 40. Of
+	// one trace no more than 500 spans are shown.
 	MaxSiblings int
 }
 
@@ -85,7 +87,7 @@ func (p *printer) line(parts ...string) {
 
 func (p *printer) trace(spans []*Span) {
 	a := newAxis(spans)
-	rows := newTree(spans).rows(p.siblings, p.glyphs)
+	rows := newTree(spans).rows(p.siblings, maxRows, p.glyphs)
 
 	p.header(spans, a)
 	p.bars(rows, a)

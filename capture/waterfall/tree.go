@@ -3,6 +3,7 @@ package waterfall
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -138,42 +139,172 @@ func (t *tree) compare(a, b int) int {
 
 func (t *tree) sort(nodes []int) { slices.SortFunc(nodes, t.compare) }
 
-// rows lists the tree from top to bottom with at most limit siblings below one
-// parent.
-func (t *tree) rows(limit int, g *glyphs) []row {
+// rows lists the tree from top to bottom, with at most limit siblings below one parent
+// and at most most spans. What is left out is counted. Roots stay first, then what has
+// failed, then what took long, each with the spans above it.
+func (t *tree) rows(limit, most int, g *glyphs) []row {
+	children := make([][]int, len(t.children))
+	worst := t.worst()
+	for n, c := range t.children {
+		children[n] = t.crop(c, limit, worst)
+	}
+	roots := t.crop(t.roots, limit, worst)
+	shown, left := t.choose(roots, children, most)
+
 	var out []row
-	var walk func(siblings []int, indent string, depth int)
-	walk = func(siblings []int, indent string, depth int) {
-		shown := siblings[:min(limit, len(siblings))]
-		hidden := siblings[len(shown):]
-		for i, n := range shown {
-			branch, below := g.branch(depth, i == len(siblings)-1)
+	var walk func(all, some []int, indent string, depth int)
+	walk = func(all, some []int, indent string, depth int) {
+		some = slices.DeleteFunc(some, func(n int) bool { return !shown[n] })
+		for i, n := range some {
+			branch, below := g.branch(depth, i == len(all)-1)
 			label := g.escape(t.spans[n].Name) + t.note[n]
 			out = append(out, row{span: t.spans[n], depth: depth, indent: indent + branch, label: label})
 			next := indent + below
 			if depth > 0 && depth%maxIndent == 0 {
 				next = g.deeper
 			}
-			walk(t.children[n], next, depth+1)
+			walk(t.children[n], children[n], next, depth+1)
 		}
-		if len(hidden) > 0 {
+		if len(some) < len(all) {
 			branch, _ := g.branch(depth, true)
-			out = append(out, row{depth: depth, indent: indent + branch, label: t.remainder(hidden, g)})
+			out = append(out, row{depth: depth, indent: indent + branch, label: t.remainder(all, some, g)})
 		}
 	}
-	walk(t.roots, "", 0)
+	walk(t.roots, roots, "", 0)
+	if left > 0 {
+		out = append(out, row{label: fmt.Sprintf("%s %d of %d spans are left out: no more than %d are shown", g.ellipsis, left, len(t.spans), most)})
+	}
 	return out
 }
 
-// remainder says how many siblings are left out, and how many of them failed.
-func (t *tree) remainder(nodes []int, g *glyphs) string {
-	failed := 0
+// gravity says whether a span or one below it has failed, and how long the longest took.
+type gravity struct {
+	failed  bool
+	longest time.Duration
+}
+
+func (t *tree) worst() []gravity {
+	worst := make([]gravity, len(t.spans))
+	t.visit(t.roots, t.children, nil, func(n int) {
+		worst[n] = gravity{t.spans[n].Error != "", t.length(n)}
+		for _, c := range t.children[n] {
+			worst[n] = gravity{worst[n].failed || worst[c].failed, max(worst[n].longest, worst[c].longest)}
+		}
+	})
+	return worst
+}
+
+// visit calls before on each span before and after on it after those below it.
+func (t *tree) visit(nodes []int, children [][]int, before, after func(n int)) {
 	for _, n := range nodes {
+		if before != nil {
+			before(n)
+		}
+		t.visit(children[n], children, before, after)
+		if after != nil {
+			after(n)
+		}
+	}
+}
+
+// crop returns up to limit siblings in their order: those with a failure first, then
+// those that took longest.
+func (t *tree) crop(nodes []int, limit int, worst []gravity) []int {
+	if len(nodes) <= limit {
+		return slices.Clone(nodes)
+	}
+	ranked := slices.Clone(nodes)
+	slices.SortStableFunc(ranked, func(a, b int) int {
+		return cmp.Or(later(worst[a].failed, worst[b].failed), cmp.Compare(worst[b].longest, worst[a].longest))
+	})
+	ranked = ranked[:limit]
+	t.sort(ranked)
+	return ranked
+}
+
+// choose returns which spans are shown, at most most of them, and how many more of the
+// tree there were.
+func (t *tree) choose(roots []int, children [][]int, most int) (shown []bool, left int) {
+	shown = make([]bool, len(t.spans))
+	parents := make([]int, len(t.spans))
+	var all []int
+	for _, n := range roots {
+		parents[n] = -1
+	}
+	t.visit(roots, children, func(n int) {
+		all = append(all, n)
+		for _, c := range children[n] {
+			parents[c] = n
+		}
+	}, nil)
+	if len(all) > most {
+		slices.SortStableFunc(all, func(a, b int) int {
+			return cmp.Or(later(parents[a] < 0, parents[b] < 0), later(t.spans[a].Error != "", t.spans[b].Error != ""),
+				cmp.Compare(t.length(b), t.length(a)))
+		})
+	}
+	room := most
+	for _, n := range all {
+		path := 0
+		for up := n; up >= 0 && !shown[up] && path <= room; up = parents[up] {
+			path++
+		}
+		if path > room {
+			continue
+		}
+		room -= path
+		for up := n; up >= 0 && !shown[up]; up = parents[up] {
+			shown[up] = true
+		}
+		if room == 0 {
+			break
+		}
+	}
+	if len(all) <= most {
+		return shown, 0
+	}
+	return shown, len(t.spans) - most + room
+}
+
+// later puts what is true before what is not.
+func later(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return -1
+	default:
+		return 1
+	}
+}
+
+// length is how long a span took; one that has not ended is the longest.
+func (t *tree) length(n int) time.Duration {
+	s := t.spans[n]
+	switch {
+	case s.Start.IsZero():
+		return 0
+	case s.End.IsZero():
+		return math.MaxInt64
+	default:
+		return s.End.Sub(s.Start)
+	}
+}
+
+// remainder says how many siblings are left out, and how many of them failed.
+func (t *tree) remainder(all, shown []int, g *glyphs) string {
+	failed := 0
+	for _, n := range all {
 		if t.spans[n].Error != "" {
 			failed++
 		}
 	}
-	text := fmt.Sprintf("%s %d more", g.ellipsis, len(nodes))
+	for _, n := range shown {
+		if t.spans[n].Error != "" {
+			failed--
+		}
+	}
+	text := fmt.Sprintf("%s %d more", g.ellipsis, len(all)-len(shown))
 	if failed > 0 {
 		text += fmt.Sprintf(", %d failed", failed)
 	}
