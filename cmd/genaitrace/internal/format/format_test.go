@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -218,7 +219,7 @@ func TestGitHubPutsOneCommandOnEachLine(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	require.Len(t, lines, 1)
 	assert.NotContains(t, lines[0], "\r")
-	assert.True(t, strings.HasPrefix(lines[0], "::error file=a%2Cb%3Ac%0A.go,line=1,title=forbid.value::a|b%0D%0A::error::x%25"), lines[0])
+	assert.True(t, strings.HasPrefix(lines[0], "::error file=a%2Cb%3Ac%0A.go,line=1,title=forbid.value::a|b\\r\\n::error::x%25"), lines[0])
 }
 
 func TestGitHubNamesAFileOnlyWhereTheRepositoryHasIt(t *testing.T) {
@@ -283,3 +284,13 @@ var errBroken = errors.New("disk full")
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
+
+// A log is read in terminals, too.
+func TestAnAnnotationHoldsNoControlCharacter(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, github(&out, hostile()))
+	assert.True(t, utf8.ValidString(out.String()))
+	for line := range strings.Lines(out.String()) {
+		assert.False(t, strings.ContainsFunc(strings.TrimSuffix(line, "\n"), unicode.IsControl), "%q", line)
+	}
+}

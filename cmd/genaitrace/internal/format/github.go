@@ -59,8 +59,9 @@ func annotation(f *contract.Finding, root, dir string) string {
 	if f.Severity == contract.Error {
 		command = "error"
 	}
-	_, details, _ := strings.Cut(f.Text(), "\n") // the title has what its first line says besides
-	text := indent.ReplaceAllLiteralString(f.Message+"\n"+details, "\n")
+	// The title has what the first line says before the message.
+	text := strings.TrimPrefix(f.Text(), fmt.Sprintf("%-5s  %s  ", f.Severity, f.Rule))
+	text = indent.ReplaceAllLiteralString(text, "\n")
 	return "::" + command + " " + place + "title=" + property(f.Rule) + "::" + data(strings.TrimSpace(text)) + "\n"
 }
 
