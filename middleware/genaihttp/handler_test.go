@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -439,6 +440,37 @@ func TestAResponseWithoutABodyIsNoStream(t *testing.T) {
 			checkEnding(t, o.only(), "", "")
 			assert.NotContains(t, attributes(o.only()), semconv.LLMTTFTMsKey)
 			assert.EqualValues(t, status, attributes(o.only())["http.response.status_code"])
+		})
+	}
+}
+
+// Whoever asked is to blame for a 4xx, in whatever form he is told so.
+func TestARefusalThatIsStreamedIsNoFailureOfTheServer(t *testing.T) {
+	refuse := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.WriteHeader(http.StatusTooManyRequests)
+		say(w, errorEvent)
+	}
+	for _, proxied := range []bool{false, true} {
+		t.Run(fmt.Sprint("proxied ", proxied), func(t *testing.T) {
+			o := newTelemetry(t)
+			h := genaihttp.NewHandler(http.HandlerFunc(refuse), o.options()...)
+			if proxied {
+				base, stop := serve(http.HandlerFunc(refuse))
+				defer stop()
+				h = genaihttp.NewReverseProxy(toEngine(base), o.options()...)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(chatRequest)))
+			assert.Equal(t, errorEvent, w.Body.String())
+			span := o.named("POST /v1/chat/completions")
+			checkEnding(t, span, "", "")
+			assert.NotContains(t, attributes(span), semconv.GenAIChunkCountKey)
+			assert.EqualValues(t, http.StatusTooManyRequests, attributes(span)["http.response.status_code"])
+			if proxied {
+				checkEnding(t, o.named("chat gpt-fx"), semconv.GenAIStreamTerminalHTTPError, "server_error")
+			}
 		})
 	}
 }

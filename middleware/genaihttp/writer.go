@@ -112,8 +112,10 @@ func (w *writer) headerWritten(status int) {
 	w.activity++
 	w.status = status
 	w.exchange.Response = w.Header()
-	bodiless := w.head || status == http.StatusNoContent || status == http.StatusNotModified
-	if w.call != nil && !w.ended && w.follower == nil && !bodiless && w.exchange.Streamed() {
+	switch bodiless := w.head || status == http.StatusNoContent || status == http.StatusNotModified; {
+	case bodiless || status >= http.StatusBadRequest:
+		w.follower = nil // it is no stream of an answer
+	case w.call != nil && !w.ended && w.follower == nil && w.exchange.Streamed():
 		w.stream = wire.NewHeldStream(w.call, w.exchange)
 	}
 }
