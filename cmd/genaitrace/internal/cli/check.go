@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -109,7 +110,7 @@ func (a *app) feed(ctx context.Context, paths []string, add func(*capture.Captur
 func (a *app) sources(paths []string) ([]*source, error) {
 	var sources []*source
 	for i, path := range paths {
-		if slices.Contains(paths[:i], path) {
+		if slices.ContainsFunc(paths[:i], func(p string) bool { return filepath.Clean(p) == filepath.Clean(path) }) {
 			return sources, fail(exitUsage, "the capture %s is given twice", path)
 		}
 		name, file := path, io.NopCloser(a.stdin)

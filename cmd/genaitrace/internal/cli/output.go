@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -75,6 +76,9 @@ func (v *verdict) open() error {
 		target := name + " to stdout"
 		if toFile {
 			target = path
+			if path != "" {
+				target = filepath.Clean(path)
+			}
 		}
 		switch {
 		case !slices.Contains(formats, name):
