@@ -26,6 +26,7 @@ type Recorder struct {
 	loggers *sdklog.LoggerProvider
 	max     int
 	source  bool
+	only    bool // keeps what records, sampled or not
 
 	mu        sync.Mutex
 	started   int
@@ -63,6 +64,7 @@ type config struct {
 	loggers []sdklog.LoggerProviderOption
 	max     int
 	source  bool
+	only    bool // see WithRecordOnly
 }
 
 type optionFunc func(*config)
@@ -109,6 +111,13 @@ func WithMax(n int) Option {
 	})
 }
 
+// WithRecordOnly keeps spans that record and are not sampled, too: those of a
+// sampling.Tail, which decides later, and of other samplers that answer RECORD_ONLY.
+// Default: only sampled spans, which are what exporters get.
+func WithRecordOnly() Option {
+	return optionFunc(func(c *config) { c.only = true })
+}
+
 // WithoutSource leaves out the lines that start spans. That saves about a
 // microsecond a span.
 func WithoutSource() Option {
@@ -122,7 +131,7 @@ func NewRecorder(opts ...Option) *Recorder {
 	for _, o := range opts {
 		o.apply(&c)
 	}
-	r := &Recorder{max: c.max, source: c.source, open: map[spanKey][]*recorded{}, shared: newShared()}
+	r := &Recorder{max: c.max, source: c.source, only: c.only, open: map[spanKey][]*recorded{}, shared: newShared()}
 	r.tracers = sdktrace.NewTracerProvider(append(c.tracers, sdktrace.WithSpanProcessor(r.SpanProcessor()))...)
 	r.meters = sdkmetric.NewMeterProvider(append(c.meters, sdkmetric.WithReader(r.MetricReader()))...)
 	r.loggers = sdklog.NewLoggerProvider(append(c.loggers, sdklog.WithProcessor(r.LogProcessor()))...)
@@ -163,7 +172,7 @@ func (r *Recorder) Shutdown(ctx context.Context) error {
 
 // Capture returns what was recorded so far: the spans in the order of their start,
 // those included that have not ended, the log records, and the metrics as they are
-// now. Spans that were sampled out are not there. Later changes do not reach it.
+// now. Spans that were sampled out are not there, but see [WithRecordOnly]. Later changes do not reach it.
 //
 // The error is of the collection of the metrics: that of a callback, or of ctx. The
 // Capture then holds what could be had.
@@ -179,7 +188,7 @@ func (r *Recorder) Capture(ctx context.Context) (*Capture, error) {
 	slices.SortFunc(kept, func(a, b *recorded) int { return cmp.Compare(a.order, b.order) })
 	c := &Capture{Metrics: metrics, Logs: make([]*Log, 0, len(r.logs)), Dropped: r.dropped}
 	for _, k := range kept {
-		if k.forgot || !k.span.SpanContext().IsSampled() {
+		if k.forgot || !r.counts(k.span.SpanContext()) {
 			continue
 		}
 		if k.stack != nil {
@@ -196,6 +205,9 @@ func (r *Recorder) Capture(ctx context.Context) (*Capture, error) {
 	}
 	return c, err
 }
+
+// counts reports whether a span is kept.
+func (r *Recorder) counts(sc trace.SpanContext) bool { return r.only || sc.IsSampled() }
 
 // Reset forgets what was recorded so far. Spans that have not ended are forgotten
 // for good. Counters and histograms count anew, so that metrics and spans still
@@ -248,7 +260,7 @@ func (p *spanProcessor) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) 
 	defer p.mu.Unlock()
 	if p.openCount+len(p.ended) >= p.max {
 		p.refused++
-		if sc.IsSampled() {
+		if (*Recorder)(p).counts(sc) {
 			p.dropped++
 		}
 		return
@@ -269,14 +281,14 @@ func (p *spanProcessor) OnEnd(span sdktrace.ReadOnlySpan) {
 	defer p.mu.Unlock()
 	k := p.close(key)
 	switch {
-	case k != nil && (k.forgot || !sc.IsSampled()):
+	case k != nil && (k.forgot || !(*Recorder)(p).counts(sc)):
 		return
 	case k != nil:
 		k.span = span
 	case p.refused > 0: // counted when it started
 		p.refused--
 		return
-	case !sc.IsSampled():
+	case !(*Recorder)(p).counts(sc):
 		return
 	case p.openCount+len(p.ended) >= p.max:
 		p.dropped++

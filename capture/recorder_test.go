@@ -186,6 +186,16 @@ func TestSpansThatAreSampledOutDoNotAppear(t *testing.T) {
 		assert.Empty(t, c.Spans)
 		assert.Zero(t, c.Dropped, "and take no room")
 	})
+	t.Run("recorded only, and asked for", func(t *testing.T) {
+		r := capture.NewRecorder(capture.WithSampler(sdktrace.AlwaysRecord(sdktrace.NeverSample())), capture.WithMax(1), capture.WithRecordOnly())
+		for range 3 {
+			_, span := r.TracerProvider().Tracer("").Start(t.Context(), "s")
+			span.End()
+		}
+		c := captured(t, r)
+		assert.Len(t, c.Spans, 1)
+		assert.Equal(t, 2, c.Dropped)
+	})
 	t.Run("the environment does not sample", func(t *testing.T) {
 		t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
 		r := capture.NewRecorder()

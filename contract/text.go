@@ -64,6 +64,9 @@ func (f *Finding) Text() string {
 			fmt.Fprintf(&b, "       %-9s %s\n", label, oneLine(text))
 		}
 	}
+	if f.Path == "" && !strings.Contains(f.Message, f.On) {
+		line("on", f.On) // a metric or a log event, which the message does not name
+	}
 	line("span", f.Path)
 	line("started", f.Source.String())
 	line("expected", f.Expected)

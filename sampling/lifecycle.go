@@ -73,7 +73,7 @@ func (t *Tail) sweepShard(s *shard, now time.Duration) {
 // decided. Traces that run go on. It returns when the exporter has
 // taken everything, or with the error of ctx.
 func (t *Tail) ForceFlush(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); t == nil || err != nil {
 		return err
 	}
 	for i := range t.table.shards {
@@ -100,6 +100,9 @@ func (t *Tail) ForceFlush(ctx context.Context) error {
 // with a context that is done already never tells its processors, and a second
 // call does not either.
 func (t *Tail) Shutdown(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
 	t.shutdown.Do(func() {
 		deadline := time.Now().Add(t.config.limits.ExportTimeout)
 		t.closeIntake()

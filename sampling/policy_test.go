@@ -217,8 +217,9 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		_, err := sampling.NewTail(&exporter{}, c.policy, c.option)
 		assert.ErrorContains(t, err, c.message)
 	}
-	_, err := sampling.NewTail(nil, sampling.Errors())
+	_, err := sampling.NewTail(nil, sampling.Baseline(2))
 	assert.ErrorContains(t, err, "exporter is nil")
+	assert.ErrorContains(t, err, "baseline")
 }
 
 func FuzzPolicy(f *testing.F) {

@@ -19,7 +19,7 @@ import (
 // do by their option WithTailSampler.
 func (t *Tail) Promise(ctx context.Context, failed bool) trace.SpanContext {
 	sc := trace.SpanContextFromContext(ctx)
-	if !sc.IsValid() || sc.IsRemote() {
+	if t == nil || !sc.IsValid() || sc.IsRemote() {
 		return trace.SpanContext{}
 	}
 	now := time.Now()
@@ -76,7 +76,7 @@ func (t *Tail) Promise(ctx context.Context, failed bool) trace.SpanContext {
 // WithTailSampler.
 func (t *Tail) CalleeResponded(ctx context.Context, callee trace.SpanContext) {
 	sc := trace.SpanContextFromContext(ctx)
-	if !sc.IsValid() || callee.TraceID() != sc.TraceID() {
+	if t == nil || !sc.IsValid() || callee.TraceID() != sc.TraceID() {
 		return
 	}
 	kept := callee.IsSampled()

@@ -219,9 +219,13 @@ func (t *Tail) updateHead() {
 //
 //	metric.NewMeterProvider(metric.WithExemplarFilter(tail.Kept), ...)
 //
-// A trace may still turn out to be kept after this says no.
+// A trace may still turn out to be kept after this says no. A nil Tail says what the
+// SDK's own filter says: whether the span is sampled.
 func (t *Tail) Kept(ctx context.Context) bool {
 	sc := trace.SpanContextFromContext(ctx)
+	if t == nil {
+		return sc.IsSampled()
+	}
 	if !sc.IsValid() {
 		return false
 	}

@@ -18,7 +18,9 @@ import (
 const ScopeName = "github.com/genaitrace/otelgenai/sampling"
 
 // A Tail decides which local traces are exported. Make one with [NewTail], give
-// it to one TracerProvider, and call [Tail.Shutdown]. It is safe for concurrent use.
+// it to one TracerProvider, and call [Tail.Shutdown]. It is safe for concurrent use. A nil
+// Tail decides nothing and tells nobody anything: a program without one, as in a test, needs no
+// second way.
 type Tail struct {
 	config  config
 	policy  *compiled
@@ -50,12 +52,13 @@ type Tail struct {
 // [Tail.Keep] was given; genai.sampling.truncated, how many spans are missing, if any are;
 // and genai.sampling.partial, if an earlier part may be. Package semconv has the keys.
 func NewTail(exporter sdktrace.SpanExporter, policy Policy, opts ...Option) (*Tail, error) {
+	var noExporter error
 	if exporter == nil {
-		return nil, errors.New("sampling: the exporter is nil")
+		noExporter = errors.New("sampling: the exporter is nil")
 	}
 	compiled, err := compile(policy)
 	c, confErr := configure(policy, opts)
-	if err := errors.Join(err, confErr); err != nil {
+	if err := errors.Join(noExporter, err, confErr); err != nil {
 		return nil, err
 	}
 	if err := c.wire(compiled); err != nil {
@@ -83,6 +86,9 @@ func NewTail(exporter sdktrace.SpanExporter, policy Policy, opts ...Option) (*Ta
 // ProviderOptions are the options by which a TracerProvider uses t: its sampler and its
 // span processor. Give the provider no other exporter for the same spans.
 func (t *Tail) ProviderOptions() []sdktrace.TracerProviderOption {
+	if t == nil {
+		return nil
+	}
 	return []sdktrace.TracerProviderOption{sdktrace.WithSampler(t.Sampler()), sdktrace.WithSpanProcessor(t)}
 }
 
@@ -92,7 +98,7 @@ func (t *Tail) ProviderOptions() []sdktrace.TracerProviderOption {
 // carry no th.
 func (t *Tail) Keep(ctx context.Context, reason string) {
 	sc := trace.SpanContextFromContext(ctx)
-	if !sc.IsValid() {
+	if t == nil || !sc.IsValid() {
 		return
 	}
 	var out outcomes

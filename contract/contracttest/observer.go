@@ -125,7 +125,8 @@ func (o *Observer) MeterProvider() *sdkmetric.MeterProvider { return o.recorder.
 func (o *Observer) LoggerProvider() *sdklog.LoggerProvider { return o.recorder.LoggerProvider() }
 
 // Recorder returns what records, for code that makes its own providers: its
-// SpanProcessor beside that of a sampling.Tail sees every span, kept or not.
+// SpanProcessor beside that of a sampling.Tail sees every span, kept or not, where New
+// is given [capture.WithRecordOnly].
 func (o *Observer) Recorder() *capture.Recorder { return o.recorder }
 
 // Capture returns what was recorded so far.

@@ -16,11 +16,13 @@ import (
 	"go.opentelemetry.io/otel/log"
 	"go.opentelemetry.io/otel/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/contract"
 	"github.com/genaitrace/otelgenai/contract/contracttest"
+	"github.com/genaitrace/otelgenai/sampling"
 )
 
 // parsed is a contract in which one kind of request and one role are all there is.
@@ -336,6 +338,22 @@ func TestProvidersOfOnesOwnAreObserved(t *testing.T) {
 		span.End()
 		obs.LoggerProvider().Logger("").Emit(t.Context(), log.Record{})
 		assert.Len(t, obs.Capture(r).Logs, 1)
+	}))
+}
+
+// TestBesideATailEverySpanIsObserved holds whatever the Tail keeps.
+func TestBesideATailEverySpanIsObserved(t *testing.T) {
+	passes(t, run(func(r *recordingT) {
+		obs := contracttest.New(r, parsed(t, ""), capture.WithRecordOnly())
+		tail, err := sampling.NewTail(tracetest.NewNoopExporter(), sampling.Errors())
+		require.NoError(t, err)
+		tp := sdktrace.NewTracerProvider(append(tail.ProviderOptions(),
+			sdktrace.WithSpanProcessor(obs.Recorder().SpanProcessor()))...)
+		_, span := tp.Tracer("").Start(t.Context(), "job")
+		assert.False(t, span.SpanContext().IsSampled())
+		span.End()
+		obs.Require(r)
+		require.NoError(t, tail.Shutdown(t.Context()))
 	}))
 }
 

@@ -3,5 +3,5 @@
 // the words their meaning.
 //
 //	file, err := spec.Decode("observability.yaml", data)
-//	// observability.yaml:12:5: unknown key "required", did you mean "required"?
+//	// observability.yaml:12:5: unknown key "requird", did you mean "required"?
 package spec

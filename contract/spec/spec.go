@@ -74,7 +74,8 @@ type Request struct {
 	// Requires lists roles that each such request shows at or below its root.
 	Requires Strings `merge:"add" yaml:"requires"`
 	// RequiresUnlessFailed lists roles that a request must show unless it failed, or
-	// was left by its caller, before it was complete.
+	// was left by its caller, before it was complete. Failed is an error as status, an
+	// error.type, an HTTP status of 400 or more, or an RPC status that is not OK.
 	RequiresUnlessFailed Strings `merge:"add" yaml:"requires_unless_failed"`
 	// Optional says that a capture without such a request is fine.
 	Optional *bool `yaml:"optional"`

@@ -46,8 +46,7 @@ var runs = map[string]run{
 	"go run ./internal/dashgen":                  {makes: "docs/dashboards/grafana.json"},
 	"go run ./cmd/genaitrace view gateway.jsonl": {before: "go run ./examples/gateway -once -record gateway.jsonl"},
 	record: {want: tested, makes: "trace.jsonl"},
-	"go run ./cmd/genaitrace view --html trace.html trace.jsonl":  {makes: "trace.html", before: record},
-	current + "serve --contract builtin:gateway -- go test ./...": {want: tested, instead: current + "serve --contract builtin:gateway -- go run ./examples/gateway -once"},
+	"go run ./cmd/genaitrace view --html trace.html trace.jsonl": {makes: "trace.html", before: record},
 	latest + theirs: {want: tested, instead: current + theirs},
 	latest + inCI:   {want: tested, makes: "observability.xml", instead: current + inCI},
 	"genaitrace check --contract observability.yaml gateway.jsonl engine.jsonl": {
@@ -116,7 +115,7 @@ var leaves = map[string]leave{
 	"go mod init example.com/hello": {"a module outside", trial, "go mod init example.com/hello"},
 	"go mod tidy":                   {"a module outside", trial, "go mod tidy"},
 	"go tool genaitrace serve --contract builtin:streaming-chat --record trace.jsonl":              {"a module outside", trial, "serve --contract builtin:streaming-chat --record trace.jsonl"},
-	"go tool genaitrace serve --contract builtin:gateway -- go test ./...":                         {because: "the tests are the reader's"},
+	"go tool genaitrace serve --contract builtin:gateway -- ./e2e.sh":                              {because: "the script is the reader's"},
 	"go tool genaitrace view trace.jsonl":                                                          {"a module outside", trial, "view trace.jsonl"},
 	"go tool genaitrace view --html trace.html trace.jsonl":                                        {"a module outside", trial, "view --html trace.html trace.jsonl"},
 	"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_SERVICE_NAME=service go run ./service": {"a module outside", trial, "OTEL_SERVICE_NAME=service bin/service"},
