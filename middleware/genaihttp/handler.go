@@ -74,7 +74,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if x := exchangeOf(r.Context()); x != nil {
-		defer func() { x.setRoute(route(r)) }() // the span is the outer handler's
+		defer func() { x.setRoute(h.config.route(r)) }() // the span is the outer handler's
 		h.next.ServeHTTP(w, r)
 		return
 	}
@@ -85,7 +85,7 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 	arrived := time.Now()
 	ctx, options, nested := h.parent(outer)
 	endpoint, _ := h.config.modelCall(outer)
-	known := route(outer)
+	known := h.config.route(outer)
 	ctx, call := h.tracer.StartGateway(ctx, genaitrace.GatewayRequest{
 		Name:       spanName(outer, known),
 		Arrived:    arrived,
@@ -113,7 +113,7 @@ func (h *handler) serve(w http.ResponseWriter, outer *http.Request) {
 	defer func() {
 		panicked := recover()
 		handBack(outer, r)
-		x.setRoute(route(r))
+		x.setRoute(h.config.route(r))
 		e.finish(panicked)
 		if panicked != nil {
 			panic(panicked)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
+	"github.com/genaitrace/otelgenai/middleware/wire"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
@@ -54,6 +55,7 @@ func TestTheSpanIsNamedAfterTheRouteAndNeverAfterThePath(t *testing.T) {
 		{"nothing matches the method", mux, "DELETE", "/v1/chat/completions", "DELETE /v1/chat/completions", "/v1/chat/completions"},
 		{"catch-all", withRoot, "GET", "/customers/4711", "GET /", "/customers/4711"},
 		{"mux in a mux", withRoot, "GET", "/api/v1/models/m", "GET /api/", "/api/v1/models/m"},
+		{"no mux, path of an endpoint", nothing, "POST", "/ask", "POST /ask", "/ask"},
 		{"no mux, well-known path", nothing, "POST", "/v1/chat/completions", "POST /v1/chat/completions", "/v1/chat/completions"},
 		{"no mux, other path", nothing, "POST", "/customers/4711", "POST", "/customers/4711"},
 		{"method that was made up", nothing, "BREW4711", "/v1/models", "HTTP /v1/models", "/v1/models"},
@@ -61,7 +63,8 @@ func TestTheSpanIsNamedAfterTheRouteAndNeverAfterThePath(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := newTelemetry(t)
-			genaihttp.NewHandler(tt.handler, o.options()...).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(tt.method, tt.url, nil))
+			options := append(o.options(), genaihttp.WithEndpoint(wire.Endpoint{Path: "/ask"}))
+			genaihttp.NewHandler(tt.handler, options...).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(tt.method, tt.url, nil))
 			span := o.only()
 			assert.Equal(t, tt.want, span.Name())
 			got := attributes(span)

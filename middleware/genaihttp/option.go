@@ -165,7 +165,8 @@ func WithTrustedHosts(hosts ...string) Option {
 // WithEndpoint adds a path under which models are called, or says how the answers
 // of a known one are read: an endpoint of the same path comes first. Default: the
 // paths of OpenAI and of the servers that speak its API, Anthropic, Gemini, Bedrock,
-// Ollama, llama.cpp, Text Generation Inference, SGLang, Triton and KServe.
+// Ollama, llama.cpp, Text Generation Inference, SGLang, Triton and KServe. Where a path is
+// all of a request's, it is also the route that names the handler's span.
 func WithEndpoint(e wire.Endpoint) Option {
 	return optionFunc(func(c config) config {
 		c.endpoints = append(c.endpoints[:len(c.endpoints):len(c.endpoints)], e)
@@ -205,7 +206,9 @@ func WithProvider(name genaiconv.ProviderNameAttr) Option {
 // context is read, so that one tenant's context never becomes the parent of another
 // one's span: see [propagation.ContextWithTenant] and [propagation.WithTenants]. tenant
 // must authenticate the request; "" is none. An outer handler that has authenticated
-// it can set the tenant itself. It means nothing to the transport.
+// it can set the tenant itself. It means nothing to the transport, and writes no attribute:
+// for genai.tenant.id on the span and on all below, an outer handler sets
+// genaitrace.ContextWith(ctx, genaitrace.TenantID(id)).
 func WithTenant(tenant func(*http.Request) string) Option {
 	return optionFunc(func(c config) config {
 		c.tenant = tenant

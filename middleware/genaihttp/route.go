@@ -2,6 +2,7 @@ package genaihttp
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/genaitrace/otelgenai/internal/bound"
@@ -48,15 +49,16 @@ var knownRoutes = map[string]bool{
 }
 
 // route is the low-cardinality form of the path: the pattern that a ServeMux
-// matched, or one of the well-known paths.
-func route(r *http.Request) string {
+// matched, or one of the well-known paths, to which those of WithEndpoint belong.
+func (c *config) route(r *http.Request) string {
 	if r.Pattern != "" {
 		pattern := r.Pattern
 		if i := strings.IndexByte(pattern, '/'); i >= 0 {
 			return pattern[i:] // without method and host
 		}
 	}
-	if knownRoutes[r.URL.Path] {
+	own := func(e wire.Endpoint) bool { return e.Path == r.URL.Path }
+	if knownRoutes[r.URL.Path] || slices.ContainsFunc(c.endpoints, own) {
 		return r.URL.Path
 	}
 	return ""
