@@ -2,11 +2,14 @@ package contract_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/capture"
+	"github.com/genaitrace/otelgenai/contract"
 )
 
 const worked = roleOfJobs + "metrics: {work: {instrument: %s, unit: %q, required_with: [job], of: {role: job, when: {status: unset}, value: %s, tolerance: %s}}}"
@@ -147,4 +150,34 @@ func TestACaptureIsNotChanged(t *testing.T) {
 	parse(t, jobWith("events: {order: [a, b]}")+"metrics: {work: {instrument: histogram, series: 1}}").Check(got)
 	assert.Equal(t, "z", string(got.Metrics[0].Points[0].Attributes[0].Key))
 	assert.Equal(t, "b", got.Spans[0].Events[0].Name)
+}
+
+// What was dropped, or came after its trace was judged, may be what a metric or a log
+// record has more or less than the spans.
+func TestOfAPartNobodyCanSayWhatIsMissing(t *testing.T) {
+	c := parse(t, roleOfJobs+`
+metrics: {work: {instrument: histogram, unit: s, of: {role: job, value: duration}}}
+logs: {done: {of: {role: job}}, other: {}}
+`)
+	one := func() *capture.Capture {
+		return with(traces(job()), histogram("work", "s", 2, 0.2), &capture.Log{EventName: "other"})
+	}
+	assert.Equal(t, []string{"log.count", "metric.measurements", "metric.sum"}, rulesOf(c.Check(one())))
+
+	dropped := one()
+	dropped.Dropped = 1
+	assert.Empty(t, c.Check(dropped).Findings)
+
+	k := c.NewChecker(contract.WithQuiet(time.Minute))
+	done := func(id trace.TraceID) *capture.Log {
+		return &capture.Log{EventName: "done", TraceID: id, SpanID: spanID(1, 1)}
+	}
+	for i := range 10 {
+		id := traceID(i + 1)
+		k.Add(with(traces(span("job", float64(i)*60_000, float64(i)*60_000+100, func(s *capture.Span) { s.TraceID = id })), done(id)))
+	}
+	k.Add(with(traces(span("job", 50, 150, func(s *capture.Span) { s.SpanID = spanID(1, 9) })), histogram("work", "s", 11, 1.1)))
+	r := k.Report()
+	assert.Equal(t, 1, r.Late)
+	assert.Empty(t, r.Findings)
 }

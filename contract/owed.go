@@ -63,7 +63,7 @@ func (k *Checker) oweLogs(i int, s *capture.Span) {
 
 // judgeOwedLogs holds what spans should have left against what there is.
 func (k *Checker) judgeOwedLogs() {
-	if k.owed.forgot || len(k.owed.services) == 0 {
+	if k.owed.forgot || k.dropped > 0 || len(k.owed.services) == 0 {
 		return
 	}
 	written := make(map[writtenLog]int, len(k.owed.written))
