@@ -163,9 +163,9 @@ func (m *message) end(result *mcp.Result, failure *error) {
 		}
 		m.span.SetAttributes(attrs...)
 	}
-	ended := time.Now()
-	m.span.End(trace.WithTimestamp(ended))
-	m.record(ended.Sub(m.began), errType, code)
+	took := time.Since(m.began)
+	m.span.End(trace.WithTimestamp(m.began.Add(took)))
+	m.record(took, errType, code)
 	if crash != nil {
 		panic(crash)
 	}

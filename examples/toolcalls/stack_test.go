@@ -139,7 +139,7 @@ func (s *stack) captured(t *testing.T) *capture.Capture {
 // holds checks a capture. Requests of these kinds must have happened.
 func holds(t *testing.T, got *capture.Capture, kinds ...string) {
 	t.Helper()
-	c, err := contract.Load("testdata/busy.yaml")
+	c, err := contract.Load("contract.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,10 +144,10 @@ func (e *ending) end(errType string) {
 	if w.status != 0 {
 		w.call.SetAttributes(otelsemconv.HTTPResponseStatusCode(w.status))
 	}
-	ended := time.Now()
-	w.call.EndAt(ended)
+	took := time.Since(e.arrived)
+	w.call.EndAt(e.arrived.Add(took))
 	if !e.nested {
-		e.duration.record(w.ctx, ended.Sub(e.arrived), e.request, route, w.status, errType)
+		e.duration.record(w.ctx, took, e.request, route, w.status, errType)
 	}
 }
 
