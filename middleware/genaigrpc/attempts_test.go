@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/genaigrpc"
 )
 
@@ -64,6 +65,45 @@ func TestAnRPCThatReachesNoServerEndsItsSpan(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestAttemptsThatGRPCDropsEnd has retries that find no connection: gRPC tells the begin of
+// two attempts for each and the end of one.
+func TestAttemptsThatGRPCDropsEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		opts  []genaigrpc.Option
+		given bool
+		spans int
+	}{
+		"plain":      {nil, false, 5},
+		"model call": {[]genaigrpc.Option{genaigrpc.WithModelCall(genaigrpc.ModelCall{Method: "inference.v1.Inference/Complete"})}, false, 5},
+		"given":      {nil, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newTelemetry(t)
+				conn, err := grpc.NewClient("passthrough:///engine:8033",
+					grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultServiceConfig(retryConfig),
+					grpc.WithStatsHandler(genaigrpc.NewClientHandler(o.options(tc.opts...)...)),
+					grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) { return nil, errors.New("refused") }))
+				require.NoError(t, err)
+				ctx, call := context.Background(), (*genaitrace.Call)(nil)
+				if tc.given {
+					ctx, call = o.tracer().StartCall(ctx, genaitrace.Request{Model: "m"})
+				}
+				_, err = complete(ctx, conn)
+				require.Equal(t, codes.Unavailable, status.Code(err))
+				call.EndErr(&err)
+				require.NoError(t, conn.Close())
+				synctest.Wait()
+				spans := o.ended()
+				assert.Len(t, spans, tc.spans)
+				last := spans[len(spans)-1]
+				assert.Equal(t, "UNAVAILABLE", attr(last, "rpc.response.status_code"), "of the last attempt")
+				assert.Equal(t, otelcodes.Error, last.Status().Code)
+			})
+		})
 	}
 }
 

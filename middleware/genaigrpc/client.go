@@ -70,6 +70,7 @@ type clientHandler struct {
 	methods   methods
 	calls     *genaitrace.Tracer
 	watch     *idleWatch
+	retries   retries
 	faults    *fault.Counter
 }
 
@@ -103,6 +104,7 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 	if !known {
 		h.methods.remember(info.FullMethodName, m)
 	}
+	h.retries.next(ctx)
 	r := &clientRPC{handler: h, method: m, start: time.Now()}
 	call := genaitrace.CallFromContext(ctx)
 	switch given := call.Watch() > 0; {
@@ -131,6 +133,7 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 	if r.call == nil && r.model == nil && !r.span.IsRecording() && !h.durations.enabled(ctx) {
 		return ctx
 	}
+	h.retries.begun(ctx, r)
 	r.ctx = context.WithValue(ctx, h, r)
 	return r.ctx
 }
@@ -245,6 +248,9 @@ func (r *clientRPC) end(ctx context.Context, e *stats.End) {
 	}
 	if !first && !late {
 		return
+	}
+	if !r.addressed.Load() {
+		r.handler.retries.expect(ctx)
 	}
 	code := r.code(e.Error)
 	// A CANCELLED that a server sends to a client that waits is a failure.
