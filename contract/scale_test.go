@@ -120,7 +120,7 @@ func computing(f func()) time.Duration {
 func BenchmarkCheckOneTrace(b *testing.B) {
 	c := parse(b, aroundRoles)
 	for name, make := range shapes {
-		got := make(100_000)
+		got := make(20_000)
 		b.Run(fmt.Sprint(name), func(b *testing.B) {
 			for b.Loop() {
 				c.Check(got)

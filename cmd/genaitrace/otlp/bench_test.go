@@ -15,10 +15,10 @@ import (
 	"github.com/genaitrace/otelgenai/capture"
 )
 
-// BenchmarkDecode reads 30,000 spans of model calls, with 11 attributes and an event
+// BenchmarkDecode reads 6,000 spans of model calls, with 11 attributes and an event
 // each.
 func BenchmarkDecode(b *testing.B) {
-	const spans = 30_000
+	const spans = 6_000
 	c := modelCalls(spans)
 	for name, format := range map[string]Format{"json": JSON, "jsonlines": JSONLines, "protobuf": Protobuf} {
 		b.Run(name, func(b *testing.B) {
