@@ -151,10 +151,10 @@ func (t *Tracer) withFacts(ctx context.Context, prepared []trace.SpanStartOption
 }
 
 // prepared are the prepared options of a span that starts at a reading of the clock,
-// with the facts of ctx.
-func (t *Tracer) prepared(ctx context.Context, options []trace.SpanStartOption, at time.Time) []trace.SpanStartOption {
+// with the facts of ctx, in the given room as far as it reaches.
+func (t *Tracer) prepared(ctx context.Context, room, options []trace.SpanStartOption, at time.Time) []trace.SpanStartOption {
 	facts := t.facts(ctx)
-	all := append(make([]trace.SpanStartOption, 0, len(options)+2), options...)
+	all := append(room, options...)
 	if len(facts) > 0 {
 		all = append(all, trace.WithAttributes(facts...))
 	}

@@ -83,7 +83,7 @@ func (t *Tracer) startOperation(ctx context.Context, kind *operationKind) (conte
 func (t *Tracer) startPrepared(ctx context.Context, name string, prepared []trace.SpanStartOption) (context.Context, trace.Span, time.Time) {
 	if trace.SpanFromContext(ctx).IsRecording() {
 		began := time.Now()
-		ctx, span := t.tracer.Start(ctx, name, t.prepared(ctx, prepared, began)...)
+		ctx, span := t.tracer.Start(ctx, name, t.prepared(ctx, make([]trace.SpanStartOption, 0, len(prepared)+2), prepared, began)...)
 		return ctx, span, began
 	}
 	ctx, span := t.tracer.Start(ctx, name, t.withFacts(ctx, prepared)...)

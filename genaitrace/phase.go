@@ -29,7 +29,8 @@ type Phase struct {
 	facts []attribute.KeyValue // written at the end
 	steps *stepLog             // nil where none was reported
 
-	spanEnd spanEnd
+	spanStart [2]trace.SpanStartOption // the kind's and the time, and no memory of their own
+	spanEnd   spanEnd
 }
 
 // phaseKind is what tells one phase from another.
@@ -121,28 +122,8 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 		return ctx, nil
 	}
 	inf.mu.Lock()
-	ended := inf.ended
-	inf.mu.Unlock()
-	if ended {
-		return ctx, nil
-	}
-	start := inf.now()
-	span := noSpan
-	if inf.span.IsRecording() {
-		parent := inf.span
-		if init.around != nil {
-			parent = init.around.span
-		}
-		if trace.SpanFromContext(ctx) != parent {
-			ctx = trace.ContextWithSpan(ctx, parent)
-		}
-		ctx, span = inf.t.tracer.Start(ctx, kind.name, inf.t.prepared(ctx, kind.options, inf.when(start))...)
-	}
-
-	inf.mu.Lock()
-	defer inf.mu.Unlock()
 	if inf.ended {
-		span.End()
+		inf.mu.Unlock()
 		return ctx, nil
 	}
 	p := use
@@ -153,6 +134,26 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 		inf.phases++
 	default:
 		p = &Phase{}
+	}
+	inf.mu.Unlock()
+	start := inf.now()
+	span := noSpan
+	if inf.span.IsRecording() {
+		parent := inf.span
+		if init.around != nil {
+			parent = init.around.span
+		}
+		if trace.SpanFromContext(ctx) != parent {
+			ctx = trace.ContextWithSpan(ctx, parent)
+		}
+		ctx, span = inf.t.tracer.Start(ctx, kind.name, inf.t.prepared(ctx, p.spanStart[:0], kind.options, inf.when(start))...)
+	}
+
+	inf.mu.Lock()
+	defer inf.mu.Unlock()
+	if inf.ended {
+		span.End()
+		return ctx, nil
 	}
 	init.inf, init.span, init.kind, init.start = inf, span, kind, start
 	*p = init
