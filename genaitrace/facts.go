@@ -3,7 +3,6 @@ package genaitrace
 import (
 	"context"
 	"slices"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
@@ -148,15 +147,4 @@ func (t *Tracer) withFacts(ctx context.Context, prepared []trace.SpanStartOption
 		return prepared
 	}
 	return append(slices.Clip(prepared), trace.WithAttributes(facts...))
-}
-
-// prepared are the prepared options of a span that starts at a reading of the clock,
-// with the facts of ctx, in the given room as far as it reaches.
-func (t *Tracer) prepared(ctx context.Context, room, options []trace.SpanStartOption, at time.Time) []trace.SpanStartOption {
-	facts := t.facts(ctx)
-	all := append(room, options...)
-	if len(facts) > 0 {
-		all = append(all, trace.WithAttributes(facts...))
-	}
-	return append(all, trace.WithTimestamp(at))
 }

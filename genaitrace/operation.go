@@ -2,6 +2,7 @@ package genaitrace
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -77,18 +78,24 @@ func (t *Tracer) startOperation(ctx context.Context, kind *operationKind) (conte
 	return ctx, t.newOperation(ctx, span, began, kind)
 }
 
+// A startTeller is a span of the SDK, which says when it started.
+type startTeller interface{ StartTime() time.Time }
+
 // startPrepared starts a span that has nothing but prepared options, and returns the
-// reading of the clock that it starts at. Below a span that does not record, this one
-// will hardly record: so that it costs nothing then, it starts when the SDK says.
+// reading of the clock that it starts at: the SDK's, which costs nothing more, and where
+// the span above says that its SDK does not tell it, one that this span is given. Below
+// a span that does not record, this one will hardly record either.
 func (t *Tracer) startPrepared(ctx context.Context, name string, prepared []trace.SpanStartOption) (context.Context, trace.Span, time.Time) {
-	if trace.SpanFromContext(ctx).IsRecording() {
+	options := t.withFacts(ctx, prepared)
+	above := trace.SpanFromContext(ctx)
+	if _, tells := above.(startTeller); !tells && above.IsRecording() {
 		began := time.Now()
-		ctx, span := t.tracer.Start(ctx, name, t.prepared(ctx, make([]trace.SpanStartOption, 0, len(prepared)+2), prepared, began)...)
+		ctx, span := t.tracer.Start(ctx, name, append(slices.Clip(options), trace.WithTimestamp(began))...)
 		return ctx, span, began
 	}
-	ctx, span := t.tracer.Start(ctx, name, t.withFacts(ctx, prepared)...)
-	if sdk, ok := span.(interface{ StartTime() time.Time }); ok {
-		return ctx, span, sdk.StartTime()
+	ctx, span := t.tracer.Start(ctx, name, options...)
+	if told, ok := span.(startTeller); ok {
+		return ctx, span, told.StartTime()
 	}
 	return ctx, span, time.Now()
 }

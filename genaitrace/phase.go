@@ -29,8 +29,7 @@ type Phase struct {
 	facts []attribute.KeyValue // written at the end
 	steps *stepLog             // nil where none was reported
 
-	spanStart [2]trace.SpanStartOption // the kind's and the time, and no memory of their own
-	spanEnd   spanEnd
+	spanEnd spanEnd
 }
 
 // phaseKind is what tells one phase from another.
@@ -136,7 +135,7 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 		p = &Phase{}
 	}
 	inf.mu.Unlock()
-	start := inf.now()
+	var start int64
 	span := noSpan
 	if inf.span.IsRecording() {
 		parent := inf.span
@@ -146,7 +145,11 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 		if trace.SpanFromContext(ctx) != parent {
 			ctx = trace.ContextWithSpan(ctx, parent)
 		}
-		ctx, span = inf.t.tracer.Start(ctx, kind.name, inf.t.prepared(ctx, p.spanStart[:0], kind.options, inf.when(start))...)
+		var began time.Time
+		ctx, span, began = inf.t.startPrepared(ctx, kind.name, kind.options)
+		start = int64(began.Sub(inf.base) + inf.after)
+	} else {
+		start = inf.now()
 	}
 
 	inf.mu.Lock()
