@@ -92,8 +92,22 @@ func (b *Bridge) receive(ctx context.Context, carrier propagation.TextMapCarrier
 	}
 	if bag.Len() > 0 {
 		ctx = baggage.ContextWithBaggage(ctx, bag)
+		if b.tenantKey != nil && !in.parent && in.format == 0 {
+			ctx = b.unproven(ctx, before)
+		}
 	}
 	return ctx
+}
+
+// unproven returns ctx, which has baggage of a caller without a trace, with the note
+// that nothing proves of which tenant it is.
+func (b *Bridge) unproven(ctx context.Context, before *state) context.Context {
+	var st state
+	if before != nil {
+		st = *before
+	}
+	st.tag, st.tagKey = "", b.tenantKey
+	return withState(ctx, st)
 }
 
 // readFormats finds the first valid format, and the others that contradict it.

@@ -35,8 +35,10 @@ func ContextWithTenant(ctx context.Context, tenant string) context.Context {
 	}
 	sc := trace.SpanContextFromContext(ctx)
 	foreign := st.tenant != "" && st.tenant != tenant
-	if st.tagged() && st.traceID == sc.TraceID() {
-		foreign = foreign || !isTenantTag(st.tag, st.tagKey, tenant, st.traceID)
+	if st.tagged() && !isTenantTag(st.tag, st.tagKey, tenant, st.traceID) {
+		// A trace that began here is nobody else's, but the baggage is.
+		foreign = foreign || st.traceID == sc.TraceID()
+		ctx = baggage.ContextWithoutBaggage(ctx)
 	}
 	if !foreign {
 		st.tenant, st.tag, st.tagKey = tenant, "", nil

@@ -127,6 +127,37 @@ func TestATenantThatIsKnownLateIsStillKeptApart(t *testing.T) {
 	assert.Equal(t, span.SpanContext(), trace.SpanContextFromContext(propagation.ContextWithTenant(ctx, "acme")))
 }
 
+// Baggage is as foreign as the span that it came with, or without.
+func TestBaggageDoesNotReachATenantThatIsKnownLate(t *testing.T) {
+	bridge, tracer := newTenancy(t)
+	m, _ := sent(bridge, tracer, "acme")
+	m["baggage"] += ",secret=1"
+	for name, m := range map[string]propagation.Map{
+		"with a proof":    m,
+		"without a proof": {"traceparent": m["traceparent"], "baggage": "secret=1"},
+		"without a trace": {"baggage": "secret=1"},
+		"with a denial":   {"b3": "0", "baggage": "secret=1"},
+	} {
+		bridge := propagation.New(propagation.WithTenants([]byte("shared key")), propagation.WithFormats(propagation.B3))
+		remote := bridge.Extract(context.Background(), m)
+		root, span := tracer.Start(remote, "serve", trace.WithNewRoot())
+		for where, ctx := range map[string]context.Context{"at once": remote, "in a trace of its own": root} {
+			require.Equal(t, "1", baggage.FromContext(ctx).Member("secret").Value(), name)
+			other := propagation.ContextWithTenant(ctx, "evil")
+			assert.Zero(t, baggage.FromContext(other).Len(), "%s, %s", name, where)
+			if where != "at once" {
+				assert.Equal(t, span.SpanContext(), trace.SpanContextFromContext(other), "which is nobody else's")
+			}
+			own := propagation.ContextWithTenant(ctx, "acme")
+			assert.Equal(t, name == "with a proof", baggage.FromContext(own).Len() > 0, "%s, %s", name, where)
+		}
+	}
+	// What this process put there itself stays.
+	ctx := baggage.ContextWithBaggage(context.Background(), parseBaggage(t, "region=eu"))
+	ctx = propagation.ContextWithTenant(bridge.Extract(ctx, propagation.Map{}), "acme")
+	assert.Equal(t, 1, baggage.FromContext(ctx).Len())
+}
+
 // The application cannot write the proof, by mistake or otherwise.
 func TestTheProofIsNoBaggageOfTheApplication(t *testing.T) {
 	bridge, tracer := newTenancy(t)
