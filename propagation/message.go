@@ -119,7 +119,9 @@ func ReadEnvelope(message []byte) Map {
 
 // WriteEnvelope returns message, a JSON object, with the entries of m in its
 // "metadata" object, which it gets if it has none. All bytes outside of that
-// object stay as they are. It fails, and returns message as it is, where message
+// object stay as they are. Where m has a traceparent, what an earlier hop wrote beside
+// its own (tracestate, baggage, grpc-trace-bin, x-prompt-trace) is replaced or
+// removed. It fails, and returns message as it is, where message
 // is no JSON object or its metadata is something else than an object.
 //
 //	m := propagation.Map{}
@@ -137,6 +139,11 @@ func WriteEnvelope(message []byte, m Map) ([]byte, error) {
 		d.UseNumber()
 		if err := d.Decode(&metadata); err != nil || metadata == nil {
 			return message, fmt.Errorf("propagation: %q of the message is no JSON object", envelopeKey)
+		}
+	}
+	if m.Get(traceparentKey) != "" {
+		for _, key := range [...]string{tracestateKey, baggageKey, traceBinKey, promptTraceKey} {
+			setFolded[any](metadata, key, "")
 		}
 	}
 	for key, value := range m {

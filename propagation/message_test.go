@@ -33,6 +33,23 @@ func TestAnEnvelopeIsWrittenIntoTheMessageAndReadBack(t *testing.T) {
 	}
 }
 
+// What an earlier hop said of its own trace context must not stay beside a new one.
+func TestAnEnvelopeKeepsNoRestOfAnEarlierHop(t *testing.T) {
+	earlier := []byte(`{"type":"x","metadata":{"user":"u1","traceparent":"old","Tracestate":"genai=c:1","baggage":"secret=1","grpc-trace-bin":"old","x-prompt-trace":"old"}}`)
+	ctx := trace.ContextWithSpanContext(context.Background(), extractW3C(benchTraceparent))
+	m := propagation.ReadEnvelope(earlier)
+	propagation.New(propagation.WithFormats(propagation.TraceBin), propagation.WithPromptChain()).InjectTo(ctx, m, "api.openai.com")
+	for name, m := range map[string]propagation.Map{"a fresh map": {"traceparent": benchTraceparent}, "the map that was read": m} {
+		got, err := propagation.WriteEnvelope(earlier, m)
+		require.NoError(t, err)
+		assert.JSONEq(t, `{"type":"x","metadata":{"user":"u1","traceparent":"`+benchTraceparent+`"}}`, string(got), name)
+	}
+
+	got, err := propagation.WriteEnvelope(earlier, propagation.Map{"user": "u2"})
+	require.NoError(t, err)
+	assert.Equal(t, "secret=1", propagation.ReadEnvelope(got).Get("baggage"), "of which nothing is said")
+}
+
 func TestWhatIsNoEnvelopeStaysAsItIs(t *testing.T) {
 	m := propagation.Map{"traceparent": benchTraceparent}
 	for _, message := range []string{
