@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // Member is what this library's own tracestate member says of a trace. Every
@@ -99,7 +100,31 @@ func ContextWithMember(ctx context.Context, m Member) context.Context {
 	if err != nil {
 		return ctx
 	}
-	return trace.ContextWithSpanContext(ctx, sc.WithTraceState(state))
+	carried := carriedSpan{sc: sc.WithTraceState(state)}
+	carried.child, _ = trace.SpanFromContext(ctx).(childSpan)
+	return trace.ContextWithSpan(ctx, carried)
+}
+
+// A carriedSpan carries a span context to Inject, and the parent of the span that it
+// stands for.
+type carriedSpan struct {
+	noop.Span
+	sc    trace.SpanContext
+	child childSpan // nil if the parent is unknown
+}
+
+// A childSpan knows its parent, as spans of the SDK do.
+type childSpan interface{ Parent() trace.SpanContext }
+
+// SpanContext returns what is carried.
+func (s carriedSpan) SpanContext() trace.SpanContext { return s.sc }
+
+// Parent returns the span context of the parent, invalid if unknown.
+func (s carriedSpan) Parent() trace.SpanContext {
+	if s.child == nil {
+		return trace.SpanContext{}
+	}
+	return s.child.Parent()
 }
 
 // ContextWithCallerMark returns ctx with a span context that tells the callee
@@ -249,6 +274,9 @@ func escapeName(name string) string {
 
 // unescapeName returns "" for what nobody wrote.
 func unescapeName(value string) string {
+	if len(value) > maxName {
+		return ""
+	}
 	if !strings.Contains(value, "%") {
 		return value
 	}
@@ -275,8 +303,8 @@ const hintLen = len("d-0ba902b7")
 
 var hintLetters = [...]byte{SamplingDeferred: 'd', SamplingDenied: 'n', SamplingDebug: 'b'}
 
-// withHint returns members with our own one in front, saying s, unless that is
-// what the flags say anyway.
+// withHint returns members with our own one in front, saying s beside as many of its
+// fields as there is room for, unless s is what the flags say anyway.
 func withHint(members []stateMember, s Sampling, span trace.SpanID) []stateMember {
 	if s == SamplingDecided {
 		return members
@@ -287,11 +315,15 @@ func withHint(members []stateMember, s Sampling, span trace.SpanID) []stateMembe
 	for _, m := range members {
 		if m.key != memberKey {
 			all = append(all, m)
-		} else if len(value)+1+len(m.value) <= maxValue {
-			value += ";" + m.value
+			continue
+		}
+		for field := range strings.SplitSeq(m.value, ";") {
+			if len(value)+1+len(field) <= maxValue {
+				value += ";" + field
+			}
 		}
 	}
-	all[0] = stateMember{memberKey, value}
+	all[0] = stateMember{memberKey, strings.TrimRight(value, " ")}
 	return all
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/propagation"
@@ -75,19 +76,38 @@ func TestNamesOfAnyCharactersAreLegalInATracestate(t *testing.T) {
 
 func TestWhatCannotBeReadIsAbsent(t *testing.T) {
 	for value, want := range map[string]propagation.Member{
-		"c:0;k:yes;t:;m;p:":        {},
-		"t:xyz":                    {},
-		"t:-1":                     {},
-		"t:ffffffffffffffff":       {},
-		"t:7fffffffffffffff":       {},
-		"m:%zz;p:%ff":              {},
-		"m:a;m:b":                  {ModelID: "a"},
-		"c:0;c:1":                  {},
-		";;m:a;":                   {ModelID: "a"},
-		"z:1;m:a:b;unknown;p:%2C1": {ModelID: "a:b", PipelineID: ",1"},
+		"c:0;k:yes;t:;m;p:":            {},
+		"t:xyz":                        {},
+		"t:-1":                         {},
+		"t:ffffffffffffffff":           {},
+		"t:7fffffffffffffff":           {},
+		"m:%zz;p:%ff":                  {},
+		"m:" + strings.Repeat("m", 97): {},
+		"m:a;m:b":                      {ModelID: "a"},
+		"c:0;c:1":                      {},
+		";;m:a;":                       {ModelID: "a"},
+		"z:1;m:a:b;unknown;p:%2C1":     {ModelID: "a:b", PipelineID: ",1"},
 	} {
 		assert.Equal(t, want, propagation.MemberOf(mustSpanContext(t, benchTraceparent, "genai="+value)), value)
 	}
+}
+
+// The sampling state needs room in our member, which others filled.
+func TestTheSamplingStateDisplacesNoMoreThanItMust(t *testing.T) {
+	long := "x:" + strings.Repeat("x", 240)
+	ctx := propagation.B3.Extract(context.Background(), propagation.Map{"b3": traceHex + "-" + spanHex})
+	sc, err := trace.SpanContextFromContext(ctx).TraceState().Insert("genai", "c:1;"+long+";k:1")
+	require.NoError(t, err)
+	ctx = trace.ContextWithSpanContext(ctx, trace.SpanContextFromContext(ctx).WithTraceState(sc))
+	assert.Equal(t, "genai=s:d-0ba902b7;c:1;k:1", inject(propagation.New(), ctx)["tracestate"])
+}
+
+func TestNobodySaysDebugOfATraceThatIsNotSampled(t *testing.T) {
+	ctx := propagation.New().Extract(context.Background(), propagation.Map{
+		"traceparent": strings.TrimSuffix(benchTraceparent, "1") + "0", "tracestate": "genai=s:b-0ba902b7",
+	})
+	assert.Equal(t, propagation.SamplingDecided, propagation.SamplingFromContext(ctx))
+	assert.Equal(t, traceHex+"-"+spanHex+"-0", inject(propagation.New(propagation.WithFormats(propagation.B3)), ctx)["b3"])
 }
 
 // A traceparent cannot say "deferred", so our member does, for as long as the span

@@ -134,7 +134,10 @@ func readTraceState(carrier propagation.TextMapCarrier, cfg *trace.SpanContextCo
 		return
 	}
 	if hint, found := l.takeHint(cfg.SpanID); found {
-		l.clean, r.sampling = false, hint
+		l.clean = false
+		if hint != SamplingDebug || cfg.TraceFlags.IsSampled() {
+			r.sampling = hint
+		}
 	}
 	cfg.TraceState = l.traceState(one)
 	if l.level == 2 {
