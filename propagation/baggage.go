@@ -69,7 +69,9 @@ func formatBaggage(bag baggage.Baggage, tag string, first []string, size int) (l
 	}
 	for _, m := range members {
 		if m.Key() != tenantKey { // which is not the application's to write
-			add(m.String()) // "" if the key cannot be written
+			// "" if the key cannot be written. A tab stands around properties alone, where
+			// a space is as good, and not every transport takes it.
+			add(strings.ReplaceAll(m.String(), "\t", " "))
 		}
 	}
 	return b.String(), shed

@@ -151,6 +151,22 @@ func TestAContextCrossesFromHTTPToGRPCWithoutLoss(t *testing.T) {
 	}
 }
 
+// A tab, which HTTP allows around a property, is illegal in metadata.
+func TestATabInBaggageDoesNotCostAllOfIt(t *testing.T) {
+	bridge := propagation.New()
+	ctx := bridge.Extract(context.Background(), propagation.HTTPHeader{"Baggage": {"a=1;\tttl\t=\t60, b=2\t;p"}})
+	for name, newCarrier := range transports {
+		c, _ := newCarrier(nil)
+		bridge.Inject(ctx, c)
+		bag := baggage.FromContext(bridge.Extract(context.Background(), c))
+		assert.Equal(t, "1", bag.Member("a").Value(), name)
+		assert.Equal(t, "2", bag.Member("b").Value(), name)
+		if assert.Len(t, bag.Member("a").Properties(), 1, name) {
+			assert.Equal(t, "ttl=60", bag.Member("a").Properties()[0].String())
+		}
+	}
+}
+
 func TestNoValueMakesARequestOrAnRPCFail(t *testing.T) {
 	e := newEngine(t, 16<<20)
 	var received http.Header
