@@ -16,7 +16,8 @@ const (
 	b3FlagsKey        = "x-b3-flags"
 )
 
-var b3MultiFields = []string{b3TraceIDKey, b3SpanIDKey, b3ParentSpanIDKey, b3SampledKey, b3FlagsKey}
+// b3Fields are those of either form.
+var b3Fields = []string{b3Key, b3TraceIDKey, b3SpanIDKey, b3ParentSpanIDKey, b3SampledKey, b3FlagsKey}
 
 // b3 is the content of a b3 header or of the X-B3-* headers.
 type b3 struct{ traceID, spanID, parent, sampled string }
@@ -81,6 +82,9 @@ func (f *b3) decode(r *remote) bool {
 	}
 	if f.traceID == "" && f.spanID == "" && f.parent == "" && f.sampled == "0" {
 		return true
+	}
+	if strings.Trim(f.parent, "0") == "" && len(f.parent) == 16 {
+		f.parent = "" // as some clients write it
 	}
 	if n := len(f.traceID); n != 16 && n != 32 || len(f.spanID) != 16 ||
 		!parseID(cfg.TraceID[:], f.traceID) || !parseID(cfg.SpanID[:], f.spanID) ||

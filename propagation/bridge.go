@@ -162,11 +162,15 @@ func (b *Bridge) needs() int {
 	return size
 }
 
-// Fields returns the header names that Inject writes.
+// Fields returns the header names that Inject writes or, where they were copied from
+// a request, removes.
 func (b *Bridge) Fields() []string {
 	b = b.orPlain()
 	fields := W3C.Fields()
 	for _, f := range b.writes {
+		if f == B3Multi && slices.Contains(b.writes, B3) {
+			continue // the same fields
+		}
 		fields = append(fields, formats[f].fields...)
 	}
 	if b.chain {

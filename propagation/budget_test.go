@@ -147,6 +147,27 @@ func TestOurOwnMemberAlwaysFits(t *testing.T) {
 	assert.NotZero(t, bridge.Stats().ShedStateMembers)
 }
 
+// Nobody writes what its own kind refuses to read.
+func TestAChainThatIsWrittenIsRead(t *testing.T) {
+	bridge := propagation.New(propagation.WithPromptChain(), propagation.WithBudget(1<<16))
+	for causes, arrives := range map[int]bool{8: true, 32: false} {
+		ctx := inSpan(context.Background(), 1)
+		for range propagation.MaxHops {
+			ids := make([]trace.SpanID, causes)
+			for i := range ids {
+				ids[i] = spanID(byte(i + 1))
+			}
+			ctx = propagation.ContextWithHop(ctx, "hop", ids...)
+		}
+		shed := bridge.Stats().ShedPromptChains
+		got := inject(bridge, ctx)
+		_, read := propagation.PromptChainFromContext(bridge.Extract(context.Background(), got))
+		assert.Equal(t, arrives, read, "%d bytes", len(got["x-prompt-trace"]))
+		assert.Equal(t, read, got["x-prompt-trace"] != "")
+		assert.Equal(t, !arrives, bridge.Stats().ShedPromptChains > shed)
+	}
+}
+
 func TestTheMostImportantBaggageStays(t *testing.T) {
 	ctx := bulky(t, 0, 0, 5700)
 	for range 5 {

@@ -11,8 +11,7 @@ import (
 const (
 	promptTraceKey = "x-prompt-trace"
 
-	// maxChainLen bounds what is decoded, in bytes. A chain that this package
-	// writes is within the budget.
+	// maxChainLen bounds what is decoded, in bytes, and what is written.
 	maxChainLen = 8192
 )
 

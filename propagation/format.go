@@ -61,8 +61,8 @@ var formats = [...]struct {
 }{
 	W3C:           {"w3c", []string{traceparentKey, tracestateKey}, headerSize(traceparentKey, traceparentLen)},
 	TraceBin:      {"grpc-trace-bin", []string{traceBinKey}, headerSize(traceBinKey, 40)},
-	B3:            {"b3", []string{b3Key}, headerSize(b3Key, 32+1+16+1+1+1+16)},
-	B3Multi:       {"b3multi", b3MultiFields, headerSize(b3TraceIDKey, 32) + headerSize(b3SpanIDKey, 16) + headerSize(b3ParentSpanIDKey, 16) + headerSize(b3SampledKey, 1)},
+	B3:            {"b3", b3Fields, headerSize(b3Key, 32+1+16+1+1+1+16)},
+	B3Multi:       {"b3multi", b3Fields, headerSize(b3TraceIDKey, 32) + headerSize(b3SpanIDKey, 16) + headerSize(b3ParentSpanIDKey, 16) + headerSize(b3SampledKey, 1)},
 	Jaeger:        {"jaeger", []string{jaegerKey}, headerSize(jaegerKey, 32+1+16+1+16+1+1)},
 	Contract:      {"contract", []string{contractTraceIDKey, contractSpanIDKey, contractParentSpanIDKey}, headerSize(contractTraceIDKey, 32) + headerSize(contractSpanIDKey, 16) + headerSize(contractParentSpanIDKey, 16)},
 	XTraceID:      {"x-trace-id", []string{xTraceIDKey}, headerSize(xTraceIDKey, maxTraceName)},
@@ -79,7 +79,8 @@ func (f Format) String() string {
 	return formats[f].name
 }
 
-// Fields returns the header names that Inject writes.
+// Fields returns the header names that Inject writes or, where they were copied from
+// a request, removes.
 func (f Format) Fields() []string {
 	if !f.valid() {
 		return nil
@@ -102,6 +103,7 @@ func (f Format) Extract(ctx context.Context, carrier propagation.TextMapCarrier)
 // from the request that it forwards, is replaced.
 func (f Format) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
 	o := outgoingOf(ctx)
+	f.clear(&o, carrier)
 	f.write(&o, carrier)
 }
 
@@ -124,6 +126,16 @@ func (f Format) read(carrier propagation.TextMapCarrier, r *remote) bool {
 		return readTraceName(carrier, jaegerTraceIDKey, r)
 	default:
 		return false
+	}
+}
+
+// clear removes from carrier what write does not replace though it contradicts it:
+// the other form of b3. A format writes after all were cleared.
+func (f Format) clear(o *outgoing, carrier propagation.TextMapCarrier) {
+	if (f == B3 || f == B3Multi) && (o.sc.IsValid() || o.sampling == SamplingDenied) {
+		for _, key := range b3Fields {
+			replace(carrier, key, "")
+		}
 	}
 }
 
@@ -191,7 +203,7 @@ func (o *outgoing) parentSpanID() trace.SpanID {
 	if o.parent.IsValid() {
 		return o.parent
 	}
-	if child, ok := o.span.(interface{ Parent() trace.SpanContext }); ok {
+	if child, ok := o.span.(childSpan); ok {
 		return child.Parent().SpanID()
 	}
 	return trace.SpanID{}

@@ -57,6 +57,7 @@ func TestEachFormatIsReadByItsRules(t *testing.T) {
 		{propagation.B3, "acceptance alone", fields{"b3", "1"}, "", ""},
 		{propagation.B3, "debug alone", fields{"b3", "d"}, "", ""},
 		{propagation.B3, "unknown state", fields{"b3", b + "-2"}, "", ""},
+		{propagation.B3, "no parent, written as zeros", fields{"b3", b + "-1-" + zeros}, traceHex + "/" + spanHex + "/01/decided", ""},
 		{propagation.B3, "empty state", fields{"b3", b + "-"}, "", ""},
 		{propagation.B3, "empty parent", fields{"b3", b + "-1-"}, "", ""},
 		{propagation.B3, "parent without a state", fields{"b3", b + "-" + parentHex}, "", ""},
@@ -73,6 +74,8 @@ func TestEachFormatIsReadByItsRules(t *testing.T) {
 		{propagation.B3, "debug single that is bad, good headers", fields{"b3", "x-y-d", x + "TraceId", traceHex, x + "SpanId", spanHex, x + "Sampled", "1"}, traceHex + "/" + spanHex + "/01/decided", ""},
 
 		{propagation.B3Multi, "sampled", fields{x + "TraceId", traceHex, x + "SpanId", spanHex, x + "ParentSpanId", parentHex, x + "Sampled", "1"}, traceHex + "/" + spanHex + "/01/decided", parentHex},
+		{propagation.B3Multi, "no parent, written as zeros", fields{x + "TraceId", traceHex, x + "SpanId", spanHex, x + "ParentSpanId", zeros, x + "Sampled", "1"}, traceHex + "/" + spanHex + "/01/decided", ""},
+		{propagation.B3Multi, "bad parent", fields{x + "TraceId", traceHex, x + "SpanId", spanHex, x + "ParentSpanId", "x" + zeros[1:], x + "Sampled", "1"}, "", ""},
 		{propagation.B3Multi, "true", fields{x + "TraceId", traceHex, x + "SpanId", spanHex, x + "Sampled", "true"}, traceHex + "/" + spanHex + "/01/decided", ""},
 		{propagation.B3Multi, "false", fields{x + "TraceId", traceHex, x + "SpanId", spanHex, x + "Sampled", "false"}, traceHex + "/" + spanHex + "/00/denied", ""},
 		{propagation.B3Multi, "deferred", fields{x + "TraceId", traceHex, x + "SpanId", spanHex}, traceHex + "/" + spanHex + "/00/deferred", ""},
@@ -198,6 +201,13 @@ func TestTheContractHeadersTellTheParentOfASpanOfTheSDK(t *testing.T) {
 		"span-id":        inner.SpanContext().SpanID().String(),
 		"parent-span-id": outer.SpanContext().SpanID().String(),
 	}, got)
+
+	// What is added for the wire stands for the same span.
+	marked := propagation.ContextWithMember(propagation.ContextWithCallerMark(ctx), propagation.Member{Keep: true})
+	sent := propagation.Map{}
+	propagation.New(propagation.WithFormats(propagation.Contract)).Inject(marked, sent)
+	assert.Equal(t, got["parent-span-id"], sent["parent-span-id"])
+	assert.Equal(t, "genai=k:1;c:1", sent["tracestate"])
 }
 
 // A proxy that makes no span of its own passes on what it received, in every
@@ -277,6 +287,49 @@ func TestInjectLeavesNoRestOfACopiedContext(t *testing.T) {
 	md := metadata.MD{"x-b3-flags": {"1"}, "X-B3-Flags": {"1"}}
 	propagation.B3Multi.Inject(ctx, propagation.GRPCMetadata(md))
 	assert.Equal(t, metadata.MD{"x-b3-traceid": {traceHex}, "x-b3-spanid": {spanHex}, "x-b3-sampled": {"1"}}, md)
+}
+
+// Readers of b3 prefer the single header, or know one of the two forms, so that a
+// copy in the other form would be the parent in place of what is written.
+func TestWhoWritesOneFormOfB3LeavesNoCopyInTheOther(t *testing.T) {
+	const caller = traceHex + "-" + parentHex + "-1"
+	copied := func() http.Header {
+		return http.Header{"B3": {caller}, "X-B3-Traceid": {traceHex}, "X-B3-Spanid": {parentHex}, "X-B3-Sampled": {"1"}, "X-B3-Flags": {"1"}}
+	}
+	single := http.Header{"B3": {traceHex + "-" + spanHex + "-1"}}
+	multi := http.Header{"X-B3-Traceid": {traceHex}, "X-B3-Spanid": {spanHex}, "X-B3-Sampled": {"1"}}
+	both := multi.Clone()
+	both["B3"] = single["B3"]
+	ctx := trace.ContextWithSpanContext(context.Background(), extractW3C(benchTraceparent))
+	for name, tt := range map[string]struct {
+		formats []propagation.Format
+		want    http.Header
+	}{
+		"single": {[]propagation.Format{propagation.B3}, single},
+		"multi":  {[]propagation.Format{propagation.B3Multi}, multi},
+		"both":   {[]propagation.Format{propagation.B3Multi, propagation.B3}, both},
+	} {
+		h := copied()
+		propagation.New(propagation.WithFormats(tt.formats...)).Inject(ctx, propagation.HTTPHeader(h))
+		h.Del("Traceparent")
+		assert.Equal(t, tt.want, h, name)
+		if len(tt.formats) == 1 {
+			h = copied()
+			tt.formats[0].Inject(ctx, propagation.HTTPHeader(h))
+			assert.Equal(t, tt.want, h, name)
+		}
+	}
+
+	denied := propagation.B3.Extract(context.Background(), propagation.Map{"b3": "0"})
+	h := copied()
+	propagation.B3Multi.Inject(denied, propagation.HTTPHeader(h))
+	assert.Equal(t, http.Header{"X-B3-Sampled": {"0"}}, h)
+
+	h = copied()
+	propagation.B3Multi.Inject(context.Background(), propagation.HTTPHeader(h))
+	assert.Equal(t, copied(), h, "nothing replaces it")
+	assert.ElementsMatch(t, propagation.B3.Fields(), propagation.B3Multi.Fields())
+	assert.Len(t, propagation.New(propagation.WithFormats(propagation.B3, propagation.B3Multi)).Fields(), 9)
 }
 
 // Formats work over carriers of other packages too.

@@ -107,6 +107,16 @@ func canonicalField(key string) string {
 		return traceBinField
 	case b3Key:
 		return "B3"
+	case b3TraceIDKey:
+		return "X-B3-Traceid"
+	case b3SpanIDKey:
+		return "X-B3-Spanid"
+	case b3ParentSpanIDKey:
+		return "X-B3-Parentspanid"
+	case b3SampledKey:
+		return "X-B3-Sampled"
+	case b3FlagsKey:
+		return "X-B3-Flags"
 	case jaegerKey:
 		return "Uber-Trace-Id"
 	case contractTraceIDKey:

@@ -26,6 +26,9 @@ func (b *Bridge) Inject(ctx context.Context, carrier propagation.TextMapCarrier)
 		room -= len(state)
 	}
 	for _, f := range b.writes {
+		f.clear(&o, carrier)
+	}
+	for _, f := range b.writes {
 		f.write(&o, carrier)
 	}
 	b.shedState.add(ctx, o.shed)
@@ -56,7 +59,7 @@ func (b *Bridge) writeChain(ctx context.Context, st *state, o *outgoing, carrier
 		value = formatChain(st.chain)
 	}
 	size := headerSize(promptTraceKey, len(value))
-	if value != "" && size > room {
+	if value != "" && (size > room || len(value) > maxChainLen) {
 		b.shedChains.add(ctx, 1)
 		value = ""
 	}
@@ -92,8 +95,8 @@ func (b *Bridge) writeBaggage(ctx context.Context, st *state, o *outgoing, carri
 
 // InjectTo is Inject for a request to host, which may have a port. Third parties,
 // which are neither one's own by [IsOwnHost] nor of [WithTrustedHosts], get the
-// traceparent alone; whatever else carrier holds of b's fields is removed, because
-// it may have been copied from a request.
+// traceparent alone; whatever else carrier holds of what b reads or writes is
+// removed, because it may have been copied from a request.
 func (b *Bridge) InjectTo(ctx context.Context, carrier propagation.TextMapCarrier, host string) {
 	b = b.orPlain()
 	if b.trusted[normalHost(host)] || IsOwnHost(host) {
@@ -102,6 +105,11 @@ func (b *Bridge) InjectTo(ctx context.Context, carrier propagation.TextMapCarrie
 	}
 	for _, key := range b.Fields() {
 		replace(carrier, key, "")
+	}
+	for _, f := range b.reads {
+		for _, key := range formats[f].fields {
+			replace(carrier, key, "")
+		}
 	}
 	InjectTraceparent(ctx, carrier)
 }
@@ -112,7 +120,9 @@ func (b *Bridge) FromHTTP(r *http.Request) context.Context {
 }
 
 // ToHTTP writes the context of r, a request that this process is about to make, to
-// its headers, as much as its host may know: see [Bridge.InjectTo].
+// its headers, as much as its host may know: see [Bridge.InjectTo]. An http.Client
+// that follows a redirect takes headers along to another host, which the transport of
+// middleware/genaihttp does not: it writes them for each request.
 func (b *Bridge) ToHTTP(r *http.Request) {
 	if r.Header == nil {
 		r.Header = make(http.Header)

@@ -75,7 +75,7 @@ func (st *state) of(sc trace.SpanContext) *state {
 
 // SamplingFromContext returns what the caller said of recording the trace that
 // ctx belongs to. It is SamplingDecided where ctx says nothing else, and under
-// a new root.
+// a new root. A denial that named no trace is of all that is started with ctx.
 func SamplingFromContext(ctx context.Context) Sampling {
 	st := stateOf(ctx)
 	if st == nil || st.traceID.IsValid() && st.of(trace.SpanContextFromContext(ctx)) == nil {

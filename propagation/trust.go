@@ -23,7 +23,7 @@ func IsOwnHost(host string) bool {
 		return addr.IsLoopback() || addr.IsPrivate() || addr.IsLinkLocalUnicast()
 	}
 	if !strings.Contains(host, ".") { // localhost, or a name of the local search domain
-		return host != "" && !isNumber(host)
+		return host != "" && !isNumber(host) && isASCII(host)
 	}
 	for _, suffix := range ownSuffixes {
 		if strings.HasSuffix(host, suffix) {
@@ -37,6 +37,17 @@ func IsOwnHost(host string) bool {
 // address of any network.
 func isNumber(host string) bool {
 	return strings.HasPrefix(host, "0x") || strings.Trim(host, "0123456789") == ""
+}
+
+// isASCII reports whether host is none of those that net/http maps to another name,
+// such as one with dots of another script.
+func isASCII(host string) bool {
+	for i := range len(host) {
+		if host[i] > 0x7F {
+			return false
+		}
+	}
+	return true
 }
 
 // normalHost returns host in lower case, without port, brackets and final dot.

@@ -34,6 +34,7 @@ func TestHostsAreOurOwnOrThirdParties(t *testing.T) {
 		"": false, "api.openai.com": false, "api.openai.com:443": false, "internal.example.com": false,
 		"engine.internal.evil.org": false, "notlocal": true, "x.notlocal": false,
 		"8.8.8.8": false, "172.32.0.1": false, "11.0.0.1": false, "100.64.0.1": false, "[2001:db8::1]:443": false, "::ffff:8.8.8.8": false,
+		"api。openai。com": false, "api．openai｡com": false, "１３４７４４０７２": false, "ｅngine": false,
 		"0.0.0.0": false, "134744072": false, "0x08080808:443": false, "engine1": true, "1engine": true,
 	} {
 		assert.Equal(t, own, propagation.IsOwnHost(host), "%q", host)
@@ -71,6 +72,23 @@ func TestThirdPartiesGetTheTraceparentAlone(t *testing.T) {
 	none := propagation.Map{"baggage": "copied", "tracestate": "copied=1", "grpc-trace-bin": "copied"}
 	propagation.InjectTraceparent(context.Background(), none)
 	assert.Empty(t, none)
+}
+
+// A proxy copied the headers of its caller, also those of formats that it reads and
+// does not write, and of the other form of b3.
+func TestThirdPartiesGetNothingThatWasReadOfACaller(t *testing.T) {
+	for name, bridge := range map[string]*propagation.Bridge{
+		"all are written":      propagation.New(propagation.WithFormats(allFormats...)),
+		"all are read":         propagation.New(propagation.WithReadFormats(allFormats...)),
+		"one form of b3":       propagation.New(propagation.WithFormats(propagation.B3), propagation.WithReadFormats(allFormats...)),
+		"the other form of b3": propagation.New(propagation.WithFormats(propagation.B3Multi), propagation.WithReadFormats(allFormats...)),
+	} {
+		copied := http.Header{}
+		propagation.New(propagation.WithFormats(allFormats...)).Inject(fullContext(t), propagation.HTTPHeader(copied))
+		copied.Set("X-B3-Flags", "1")
+		bridge.InjectTo(fullContext(t), propagation.HTTPHeader(copied), "api.openai.com")
+		assert.Equal(t, http.Header{"Traceparent": {benchTraceparent}}, copied, name)
+	}
 }
 
 // A stranger neither joins our traces nor decides what is recorded, nor says
