@@ -99,7 +99,7 @@ func (b *Bridge) writeBaggage(ctx context.Context, st *state, o *outgoing, carri
 // removed, because it may have been copied from a request.
 func (b *Bridge) InjectTo(ctx context.Context, carrier propagation.TextMapCarrier, host string) {
 	b = b.orPlain()
-	if b.trusted[normalHost(host)] || IsOwnHost(host) {
+	if b.Trusts(host) {
 		b.Inject(ctx, carrier)
 		return
 	}
@@ -112,6 +112,12 @@ func (b *Bridge) InjectTo(ctx context.Context, carrier propagation.TextMapCarrie
 		}
 	}
 	InjectTraceparent(ctx, carrier)
+}
+
+// Trusts reports whether host, which may have a port, gets all that there is: one's own
+// by [IsOwnHost], or one of [WithTrustedHosts].
+func (b *Bridge) Trusts(host string) bool {
+	return b.orPlain().trusted[normalHost(host)] || IsOwnHost(host)
 }
 
 // FromHTTP returns the context of r with what its headers hold.

@@ -91,11 +91,13 @@ func TestThirdPartiesGetTraceparentAlone(t *testing.T) {
 		"trace context":     otelprop.TraceContext{},
 		"baggage alone":     otelprop.Baggage{},
 		"trace-bin, no W3C": propagation.TraceBin,
+		"reads Jaeger":      propagation.New(propagation.WithReadFormats(propagation.W3C, propagation.Jaeger)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newTelemetry(t)
 			header := copied.Clone()
 			header.Set("Grpc-Trace-Bin", "AAAA")
+			header.Set("Uber-Trace-Id", "1:2:0:1")
 			got := sent(t, withBaggage(t), parties["third"], chatRequest, header, append(o.options(), genaihttp.WithPropagators(p))...)
 			assert.NotContains(t, got, "Tracestate")
 			assert.NotContains(t, got, "Baggage")
@@ -106,8 +108,20 @@ func TestThirdPartiesGetTraceparentAlone(t *testing.T) {
 			if strings.Contains(name, "trace-bin") {
 				assert.NotContains(t, got, "Grpc-Trace-Bin")
 			}
+			if name == "reads Jaeger" {
+				assert.NotContains(t, got, "Uber-Trace-Id")
+			}
 		})
 	}
+}
+
+// A Bridge that trusts a host trusts it in a transport, too.
+func TestTheTrustedHostsOfABridgeGetAll(t *testing.T) {
+	o := newTelemetry(t)
+	bridge := propagation.New(propagation.WithTrustedHosts("api.example.com"))
+	got := sent(t, withBaggage(t), parties["third"], chatRequest, http.Header{}, append(o.options(), genaihttp.WithPropagators(bridge))...)
+	assert.Contains(t, got, "Baggage")
+	assert.Contains(t, got, "Tracestate", "with the mark of a caller")
 }
 
 // The gateway of strangers: what their headers say ends there, though the proxy

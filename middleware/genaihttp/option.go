@@ -146,7 +146,8 @@ func WithFilter(trace func(*http.Request) bool) Option {
 // WithTrustedHosts names hosts, without a port, that the transport may send the
 // full context to: tracestate and baggage. Loopback and private addresses and
 // names without a dot or under .local, .internal and .localhost are trusted
-// anyway; every other host gets traceparent alone. It means nothing to the
+// anyway, and so are the trusted hosts of a [propagation.Bridge] that is given as
+// propagator; every other host gets traceparent alone. It means nothing to the
 // handler.
 func WithTrustedHosts(hosts ...string) Option {
 	return optionFunc(func(c config) config {

@@ -38,6 +38,10 @@ func (c *config) inject(ctx context.Context, target *url.URL, header http.Header
 		c.propagators.Inject(ctx, propagation.HTTPHeader(header))
 		return
 	}
+	if b, ok := c.propagators.(*propagation.Bridge); ok {
+		b.InjectTo(ctx, propagation.HTTPHeader(header), target.Host) // removes what it only reads, too
+		return
+	}
 	if sendsTraceparent {
 		propagation.InjectTraceparent(ctx, propagation.HTTPHeader(header))
 		return
@@ -49,7 +53,11 @@ func (c *config) inject(ctx context.Context, target *url.URL, header http.Header
 
 func (c *config) trusts(target *url.URL) bool {
 	host := target.Hostname()
-	return c.trusted[strings.ToLower(strings.TrimSuffix(host, "."))] || propagation.IsOwnHost(host)
+	if c.trusted[strings.ToLower(strings.TrimSuffix(host, "."))] || propagation.IsOwnHost(host) {
+		return true
+	}
+	b, ok := c.propagators.(*propagation.Bridge)
+	return ok && b.Trusts(host)
 }
 
 // extract reads the caller's context. A propagator that panics has found nothing.
