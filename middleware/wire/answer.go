@@ -234,6 +234,10 @@ func (a *Answer) hole(value []byte, kind holeKind) {
 		a.plain = false
 		return
 	}
+	if n := len(a.holes); n > 0 && start < a.holes[n-1].end { // found by another walk
+		a.plain = false
+		return
+	}
 	a.holes = append(a.holes, hole{start, start + len(value), kind})
 }
 
