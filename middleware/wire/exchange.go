@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"mime"
 	"net/http"
 	"strings"
 )
@@ -84,8 +83,8 @@ func (x Exchange) likely() (d Dialect, sure bool) {
 }
 
 func mediaType(h http.Header) string {
-	t, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	return t
+	t, _, _ := strings.Cut(h.Get("Content-Type"), ";") // its parameters may be no good
+	return strings.ToLower(strings.TrimSpace(t))
 }
 
 func isJSON(h http.Header) bool {

@@ -96,6 +96,8 @@ func TestHeadersTellStreamsFromWholeAnswers(t *testing.T) {
 	}{
 		{"text/event-stream", "", "", 200, true, false},
 		{"Text/Event-Stream; charset=utf-8", "identity", "", 200, true, false},
+		{"text/event-stream; charset=utf-8; charset=UTF-8", "", "", 200, true, false},
+		{"application/json; =", "", "", 200, false, true},
 		{"text/event-stream", "gzip", "", 200, true, false},
 		{"application/json", "Deflate", "", 200, false, true},
 		{"text/event-stream", "br", "", 200, false, false},

@@ -116,14 +116,17 @@ func (f *facts) stream() bool {
 }
 
 func (f *facts) expectsUsage() bool {
-	if !f.stream() || f.includeUsage {
-		return true
-	}
 	d := f.endpoint.Dialect
 	if d == nil {
 		d = f.endpoint.likely
 	}
-	return d != OpenAI && d != Triton && slices.Contains(dialects, d)
+	switch {
+	case d == Triton: // it has no word of tokens
+		return false
+	case !f.stream(), f.includeUsage:
+		return true
+	}
+	return d != OpenAI && slices.Contains(dialects, d)
 }
 
 // number is the number that value holds; NaN and the like are none in JSON.

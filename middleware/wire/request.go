@@ -65,7 +65,7 @@ func (r *RequestReader) Tools() int { return r.facts.tools }
 
 // ExpectsUsage reports whether the answer will tell its token usage: a whole
 // answer does, OpenAI's streams where the request asks for it
-// (stream_options.include_usage), other streams as a rule.
+// (stream_options.include_usage), other streams as a rule, Triton's answers never.
 func (r *RequestReader) ExpectsUsage() bool { return r.facts.expectsUsage() }
 
 // Write reads what follows in the body. It never fails.
