@@ -340,7 +340,8 @@ const (
 	GenAITokenGapMaxMsKey = attribute.Key("genai.token.gap.max_ms")
 
 	// GenAIChunkCountKey is genai.chunk.count: data events of a streamed
-	// response; comments, heartbeats and the end mark do not count.
+	// response; comments, heartbeats before the first one and the end mark do
+	// not count.
 	//
 	// Type: int. Unit: {chunk}. Example: 40.
 	GenAIChunkCountKey = attribute.Key("genai.chunk.count")
@@ -1219,7 +1220,8 @@ func GenAITokenGapMaxMs(v float64) attribute.KeyValue {
 }
 
 // GenAIChunkCount returns genai.chunk.count: data events of a streamed
-// response; comments, heartbeats and the end mark do not count.
+// response; comments, heartbeats before the first one and the end mark do
+// not count.
 func GenAIChunkCount(v int) attribute.KeyValue {
 	return GenAIChunkCountKey.Int(v)
 }

@@ -236,7 +236,7 @@ var attributes = [...]Attribute{
 	{Key: "genai.backend_type", Type: "string", Brief: "software that runs the model", Note: "gen_ai.provider.name says who serves the model; one provider may run several backends", Origin: "house"},
 	{Key: "genai.cache.hit", Type: "boolean", Brief: "whether a cache of answers or prompts had what was asked for", Note: "the KV cache of the engine has ai.kv_cache.hit", Origin: "house"},
 	{Key: "genai.causal_deps", Type: "string[]", Brief: "span identifiers of what this step waited for, where a link cannot be made", Origin: "house"},
-	{Key: "genai.chunk.count", Type: "int", Unit: "{chunk}", Brief: "data events of a streamed response; comments, heartbeats and the end mark do not count", Origin: "house"},
+	{Key: "genai.chunk.count", Type: "int", Unit: "{chunk}", Brief: "data events of a streamed response; comments, heartbeats before the first one and the end mark do not count", Origin: "house"},
 	{Key: "genai.chunk.gap.max_ms", Type: "double", Unit: "ms", Brief: "longest time between two consecutive chunks", Origin: "house"},
 	{Key: "genai.chunk.gap.p50_ms", Type: "double", Unit: "ms", Brief: "median time between two consecutive chunks, right within 3 %", Origin: "house"},
 	{Key: "genai.chunk.gap.p95_ms", Type: "double", Unit: "ms", Brief: "95th percentile of the time between two consecutive chunks, right within 3 %", Origin: "house"},
