@@ -29,7 +29,9 @@ type Answer struct {
 	known    bool // something of the dialect was seen
 	endless  bool // the dialect has no end mark
 	finished bool
-	done     bool // the end mark came
+	choices  uint16 // those that were seen, a bit each
+	closed   uint16 // those that have finished
+	done     bool   // the end mark came
 	failed   bool
 
 	// Of the event that is being read:
@@ -84,14 +86,17 @@ const (
 
 var doneMark = []byte("[DONE]")
 
-// read reads one event of a stream. chunk is false for end marks, heartbeats and
-// what comes after the end.
+// read reads one event of a stream. chunk is false for end marks, heartbeats before
+// the answer and what comes after its end.
 func (a *Answer) read(e Event) (kind genaitrace.ChunkKind, chunk bool) {
 	if a.done {
 		return genaitrace.NoOutput, false
 	}
 	if kinds, ok := a.shape.fits(e.Name, e.Data); ok && !e.failed {
 		return kinds.chunk(), true
+	}
+	if !a.begun {
+		e.Data = bytes.TrimPrefix(e.Data, bom)
 	}
 	e.Data = bytes.TrimSpace(e.Data)
 	switch {
@@ -120,6 +125,9 @@ func (a *Answer) readJSON(e Event) {
 		a.guesses++
 		if d := recognise(e.Data); d != nil {
 			a.dialect, a.sure = d, true
+		} else if isHeartbeat(e.Data) {
+			a.note(KindPing)
+			return
 		}
 	}
 	d := a.dialect
@@ -135,6 +143,16 @@ func (a *Answer) readJSON(e Event) {
 		a.readError(e.Data)
 	}
 	a.learn(e.Name)
+}
+
+// isHeartbeat reports whether an event is one of those that Anthropic and OpenAI send,
+// and many others too: it tells no dialect.
+func isHeartbeat(b []byte) bool {
+	switch text(valueIn(b, "type")) {
+	case "ping", "keepalive":
+		return true
+	}
+	return false
 }
 
 // ask has somebody else's dialect read an event, and reports whether it did without a
@@ -165,7 +183,7 @@ func (a *Answer) begin(data []byte) {
 // readDocument reads a whole answer. Some servers put it into an array; one of
 // several answers (a batch) is none that can be told apart.
 func (a *Answer) readDocument(b []byte) {
-	b = bytes.TrimSpace(b)
+	b = bytes.TrimSpace(bytes.TrimPrefix(b, bom))
 	if len(b) == 0 || b[0] != '[' || a.foreign {
 		a.readJSON(Event{Data: b})
 		return
@@ -296,6 +314,7 @@ func (a *Answer) SetFinish(choice int, reason string) {
 		return
 	}
 	a.finished = true
+	a.closed |= 1 << choice
 	if reason == "" {
 		return
 	}
@@ -303,6 +322,13 @@ func (a *Answer) SetFinish(choice int, reason string) {
 		a.finish = append(a.finish, "")
 	}
 	a.finish[choice] = reason
+}
+
+// open notes that the answer has a choice of that index, which has to finish too.
+func (a *Answer) open(choice int) {
+	if choice >= 0 && choice < maxChoices {
+		a.choices |= 1 << choice
+	}
 }
 
 // SetError notes that the answer failed. errType is the API's word for it, which
@@ -414,7 +440,7 @@ func (a *Answer) terminal(clean bool) semconv.GenAIStreamTerminalAttr {
 		return semconv.GenAIStreamTerminalDone
 	case !clean:
 		return semconv.GenAIStreamTerminalTruncated
-	case a.finished:
+	case a.finished && a.choices&^a.closed == 0:
 		return semconv.GenAIStreamTerminalFinish
 	case a.endless, !a.known, a.dialect == nil:
 		return semconv.GenAIStreamTerminalEOF

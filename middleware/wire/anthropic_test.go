@@ -44,8 +44,14 @@ func TestAnthropicStreams(t *testing.T) {
 		{"overloaded at once", named("error", `{"type":"error","error":{"type":"overloaded_error","message":"secret"},"request_id":"r"}`), "chunks=1/0 error error=overloaded_error"},
 		{"cut after its stop reason", sse(messageStart, textDelta, messageDelta), "id=msg model=m chunks=3/1 visible in=25 out=15 finish=end_turn finish"},
 		{"cut before", sse(messageStart, textDelta), "id=msg model=m chunks=2/1 visible in=25 out=1 truncated error=stream_truncated"},
-		{"nothing but heartbeats", sse(anthropicNil, anthropicNil), "truncated error=stream_truncated"},
+		{"nothing but heartbeats, which others send too", sse(anthropicNil, anthropicNil), "eof"},
 		{"reasoning counted", sse(messageStart, `{"type":"message_delta","delta":{},"usage":{"output_tokens":40,"output_tokens_details":{"thinking_tokens":11}}}`, messageStop), "id=msg model=m chunks=3/0 in=25 out=40 reasoning=11 done"},
+	})
+}
+
+func TestAnthropicStreamsOfNothingButHeartbeats(t *testing.T) {
+	checkAnswers(t, wire.Exchange{Path: "/v1/messages"}, eventStreamType, []answerCase{
+		{"cut", sse(anthropicNil, anthropicNil), "truncated error=stream_truncated"},
 	})
 }
 

@@ -88,7 +88,9 @@ func readBedrockUsage(a *Answer, b []byte) {
 			t.cacheWrite.read(value)
 		}
 	})
-	a.cacheApart = true
+	if t.cached.known || t.cacheWrite.known { // else what the model's own API told of its cache stands
+		a.cacheApart = true
+	}
 	a.setUsage(t)
 }
 

@@ -89,6 +89,7 @@ func TestBedrockInvokeStreams(t *testing.T) {
 		{"DeepSeek's completions", invoked(`{"choices":[{"text":"hi","stop_reason":null}]}`) + invoked(`{"choices":[{"text":"","stop_reason":"stop"}]}`), "chunks=2/1 visible finish=stop finish"},
 		{"the cache apart", invoked(`{"type":"message_stop","amazon-bedrock-invocationMetrics":{"inputTokenCount":14,"outputTokenCount":7,"cacheReadInputTokenCount":100,"cacheWriteInputTokenCount":0}}`), "chunks=1/0 in=114 out=7 cached=100 written=0 done"},
 		{"padding inside, which is found before the text", invoked(`{"generation":"a","p":"xyz"}`) + invoked(`{"generation":"b","p":"x"}`) + invoked(`{"outputs":[{"text":"c"}],"p":"x"}`) + invoked(`{"generation":"","stop_reason":"stop"}`), "chunks=4/3 visible finish=stop finish"},
+		{"a cache that is part of the input", invoked(delta(`"content":"hi"`)) + invoked(metrics(`{"id":"c","choices":[],"usage":{"prompt_tokens":14,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":8}},`)), "id=c model=m chunks=2/1 visible in=14 out=7 cached=8 done" + times},
 		{"an error inside", invoked(messageStart) + invoked(`{"type":"error","error":{"type":"overloaded_error"}}`), "id=msg model=m chunks=2/0 in=25 out=1 error error=overloaded_error"},
 		{"bytes that are none", awsEvent("chunk", `{"bytes":"%%%"}`) + awsEvent("chunk", `{"bytes":7}`) + invoked(textDelta), "chunks=3/1 visible truncated error=stream_truncated"},
 	})

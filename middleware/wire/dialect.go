@@ -9,9 +9,9 @@ type Dialect interface {
 	// Read notes in a what an event of a stream tells, or a whole answer. It is
 	// called in the order of the events, from one goroutine for each answer, but
 	// from many for a Dialect that reads many: it has no state of its own. It neither
-	// changes the event nor keeps a reference to it. One that panics has read nothing of it, which is counted
-	// in genai.telemetry.faults. Empty events, "[DONE]", AWS exceptions and what
-	// comes after the end do not reach it.
+	// changes the event nor keeps a reference to it. A panic is counted in
+	// genai.telemetry.faults, and what was noted before it stands. Empty events,
+	// "[DONE]", AWS exceptions and what comes after the end do not reach it.
 	Read(a *Answer, e Event)
 }
 
@@ -61,7 +61,8 @@ var (
 var dialects = []Dialect{OpenAI, Responses, Anthropic, Gemini, Bedrock, Ollama, LlamaCPP, TGI, SGLang, Triton}
 
 // A sign is what a JSON object has at its top that tells its dialect: each of the
-// members, where "name=text" asks for a string that begins with text.
+// members, where "name=text" asks for a string that begins with text and "name={" for
+// an object.
 type sign struct {
 	dialect Dialect
 	members []string
@@ -74,7 +75,6 @@ var signs = []sign{
 	{Responses, []string{"type=error", "code"}},
 	{Anthropic, []string{"type=message_"}},
 	{Anthropic, []string{"type=content_block_"}},
-	{Anthropic, []string{"type=ping"}},
 	{Anthropic, []string{"type=message", "role"}},
 	{OpenAI, []string{"choices"}},
 	{OpenAI, []string{"object=list", "data"}},
@@ -82,7 +82,7 @@ var signs = []sign{
 	{Gemini, []string{"promptFeedback"}},
 	{Gemini, []string{"usageMetadata"}},
 	{SGLang, []string{"meta_info"}},
-	{TGI, []string{"token"}},
+	{TGI, []string{"token={"}},
 	{TGI, []string{"generated_text"}},
 	{Triton, []string{"text_output"}},
 	{Triton, []string{"outputs", "model_name"}},
@@ -125,5 +125,8 @@ func tells(want string, key, value []byte) bool {
 		return true
 	}
 	text := want[n+1:]
+	if text == "{" {
+		return want[n] == '=' && value[0] == '{'
+	}
 	return want[n] == '=' && nonEmptyString(value) && len(value) > len(text)+1 && string(value[1:len(text)+1]) == text
 }

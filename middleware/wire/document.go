@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // document keeps an answer that is not streamed until it is whole. Of a long one
 // it leaves out what nobody reads: numbers in arrays, such as embeddings, and the
@@ -89,7 +92,7 @@ func (d *document) complete() bool {
 	if d.long {
 		return d.depth == 0 && !d.quoted
 	}
-	return json.Valid(d.kept)
+	return json.Valid(bytes.TrimPrefix(d.kept, bom))
 }
 
 func (d *document) finish(func(Event)) (rest Event, ok bool) {

@@ -28,6 +28,7 @@ func TestOllamaStreams(t *testing.T) {
 		{"cut in a line", lines(hi) + hi[:50], "model=m chunks=1/1 visible truncated error=stream_truncated"},
 		{"an error line", lines(hi, `{"error":"secret"}`), "model=m chunks=2/1 visible error error=stream_error"},
 		{"an error line first", lines(`{"error":"secret"}`), "chunks=1/0 error error=stream_error"},
+		{"a byte order mark", "\ufeff" + lines(hi, chat(`"content":""`, done)), "model=m chunks=2/1 visible in=5 out=9 finish=stop done " + times},
 		{"garbage between", lines(hi, "garbage", hi, chat(`"content":""`, "true")), "model=m chunks=4/2 visible done"},
 		{"garbage after the end", lines(hi, chat(`"content":""`, "true"), "garbage", hi), "model=m chunks=2/1 visible done"},
 	})
@@ -44,6 +45,7 @@ func TestLlamaCPPStreams(t *testing.T) {
 		{"progress of the prompt is no output", sse(`{"index":0,"content":"","stop":false,"prompt_progress":{"total":9,"processed":3}}`, `{"index":0,"content":"a","stop":false}`, `{"content":"","stop":true,"stop_type":"limit"}`), "chunks=3/1 visible finish=limit finish"},
 		{"before stop_type", sse(`{"content":"a","stop":false}`, `{"content":"","stop":true,"model":"m","stopped_eos":false,"stopped_limit":true,"stopped_word":false,"tokens_predicted":1,"tokens_evaluated":3}`), "model=m chunks=2/1 visible in=3 out=1 finish=limit finish"},
 		{"stop without a reason", sse(`{"content":"a","stop":false}`, `{"content":"","stop":true}`), "chunks=2/1 visible finish"},
+		{"two prompts, one of them cut", sse(`{"index":0,"content":"a","stop":false}`, `{"index":1,"content":"b","stop":false}`, `{"index":0,"content":"","stop":true,"stop_type":"eos"}`), "chunks=3/2 visible finish=eos truncated error=stream_truncated"},
 		{"an error", sse(`{"content":"a","stop":false}`) + "error: {\"error\":{\"code\":500,\"message\":\"secret\",\"type\":\"server_error\"}}\n\n", "chunks=2/1 visible error error=stream_error"},
 	})
 	checkAnswers(t, wire.Exchange{}, jsonType, []answerCase{
@@ -90,6 +92,10 @@ func TestSGLangStreams(t *testing.T) {
 			`{"index":0,"text":"a","meta_info":{"id":"r","completion_tokens":1}}`, `{"index":1,"text":"b","meta_info":{"id":"r","completion_tokens":1}}`,
 			`{"index":0,"text":"aa","meta_info":{"id":"r","completion_tokens":2,"finish_reason":{"type":"stop"}}}`, `{"index":1,"text":"bbb","meta_info":{"id":"r","completion_tokens":3,"finish_reason":{"type":"length"}}}`, "[DONE]"),
 			"id=r chunks=4/4 visible out=5 finish=stop,length done"},
+		{"two choices whose last events repeat the text", sse(
+			`{"index":0,"text":"aa","meta_info":{"id":"r","completion_tokens":2}}`, `{"index":1,"text":"bbb","meta_info":{"id":"r","completion_tokens":3}}`,
+			`{"index":0,"text":"aa","meta_info":{"id":"r","completion_tokens":2,"finish_reason":{"type":"stop"}}}`, `{"index":1,"text":"bbb","meta_info":{"id":"r","completion_tokens":3,"finish_reason":{"type":"stop"}}}`, "[DONE]"),
+			"id=r chunks=4/2 visible out=5 finish=stop,stop done"},
 		{"aborted by the server", sse(event("a", "1", ""), `{"text":"a","meta_info":{"id":"r","completion_tokens":1,"finish_reason":{"type":"abort","message":"secret","status_code":503,"err_type":"ServiceUnavailable"}}}`, "[DONE]"), "id=r chunks=2/1 visible in=9 out=1 finish=abort error error=ServiceUnavailable"},
 		{"aborted", sse(event("a", "1", ""), `{"text":"a","meta_info":{"id":"r","completion_tokens":1,"finish_reason":{"type":"abort","message":"x","status_code":null}}}`, "[DONE]"), "id=r chunks=2/1 visible in=9 out=1 finish=abort done"},
 		{"times that are not known", sse(event("a", "1", `,"queue_time":null,"forward_entry_time":1767000000.5,"prefill_finished_time":null`), "[DONE]"), "id=r chunks=1/1 visible in=9 out=1 done"},

@@ -210,6 +210,7 @@ func FuzzDuration(f *testing.F) {
 func FuzzDocument(f *testing.F) {
 	seed(f, func(stream []byte) { f.Add(stream, uint64(1)) })
 	f.Add([]byte(`{"data":[{"embedding":[0.1,-2e-3, 4]}],"model":"m","usage":{"prompt_tokens":8}}`), uint64(1))
+	f.Add([]byte(`{"choices":[null,{"index":0,"finish_reason":"stop"},true,"x",{"index":1,"finish_reason":"length"}]}`), uint64(1))
 	f.Fuzz(func(t *testing.T, body []byte, cuts uint64) {
 		if !json.Valid(body) {
 			t.Skip("what is told of what is broken may differ")

@@ -50,6 +50,7 @@ func readCandidate(a *Answer, b []byte) {
 			})
 		}
 	})
+	a.open(index)
 	if reason != "" {
 		a.SetFinish(index, reason)
 	}

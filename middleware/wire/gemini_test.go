@@ -28,6 +28,7 @@ func TestGeminiStreams(t *testing.T) {
 		{"a function alone", sse(candidate(`{"functionCall":{"name":"f","args":{}}}`, `,"finishReason":"STOP"`)), "id=r model=m chunks=1/1 finish=STOP finish"},
 		{"code, its result, an image", sse(candidate(`{"executableCode":{"language":"PYTHON","code":"1+1"}}`, ""), candidate(`{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"2"}}`, ""), candidate(`{"inlineData":{"mimeType":"image/png","data":"AA"}}`, `,"finishReason":"STOP"`)), "id=r model=m chunks=3/2 visible finish=STOP finish"},
 		{"two candidates", sse(`{"candidates":[{"index":1,"content":{"parts":[{"text":"b"}]},"finishReason":"MAX_TOKENS"},{"index":0,"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}]}`), "chunks=1/1 visible finish=STOP,MAX_TOKENS finish"},
+		{"two candidates, one of them cut", sse(`{"candidates":[{"index":0,"content":{"parts":[{"text":"a"}]}},{"index":1,"content":{"parts":[{"text":"b"}]}}]}`, `{"candidates":[{"index":0,"finishReason":"STOP"}]}`), "chunks=2/1 visible finish=STOP truncated error=stream_truncated"},
 		{"a blocked prompt", sse(`{"promptFeedback":{"blockReason":"PROHIBITED_CONTENT"},"usageMetadata":{"promptTokenCount":7}}`), "chunks=1/0 in=7 finish=PROHIBITED_CONTENT finish"},
 		{"feedback on a prompt that passed", sse(`{"promptFeedback":{"safetyRatings":[]},"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"SAFETY"}]}`), "chunks=1/1 visible finish=SAFETY finish"},
 		{"no finish reason", sse(hi, hi), "id=r model=m chunks=2/2 visible truncated error=stream_truncated"},

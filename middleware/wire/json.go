@@ -129,13 +129,23 @@ func skipValue(b []byte, i int) int {
 		return -1
 	}
 	start := i
-	for i < len(b) && b[i] != ',' && b[i] != '}' && b[i] != ']' && b[i] > ' ' {
+	for i < len(b) && !endsLiteral(b[i]) {
 		i++
 	}
 	if i == start || i == len(b) { // nothing, or cut: 12 may be the start of 128
 		return -1
 	}
 	return i
+}
+
+// endsLiteral reports whether c is no part of a number, true, false or null. The next
+// value may follow without a comma where document left it out.
+func endsLiteral(c byte) bool {
+	switch c {
+	case ',', '}', ']', '{', '[', '"':
+		return true
+	}
+	return c <= ' '
 }
 
 func isNull(value []byte) bool { return string(value) == "null" }

@@ -39,6 +39,7 @@ func (llamaCPP) Read(a *Answer, e Event) {
 	if u != (tokens{}) {
 		a.setUsage(u)
 	}
+	a.open(index)
 	if stopped {
 		a.SetFinish(index, reason)
 	}

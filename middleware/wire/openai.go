@@ -55,8 +55,11 @@ func readChoice(a *Answer, b []byte) {
 			a.out(KindContent, value)
 		case "usage": // Moonshot
 			readOpenAIUsage(a, value)
+		case "error": // OpenRouter
+			a.readError(value)
 		}
 	})
+	a.open(index)
 	if reason = firstOf(reason, stop); reason != "" {
 		a.SetFinish(index, reason)
 	}
@@ -154,8 +157,9 @@ func readOpenAIUsage(a *Answer, b []byte) {
 		t.cached, t.cacheWrite, t.reasoning = count{}, count{}, count{}
 	}
 	// xAI counts reasoning beside the completion and not as a part of it, which
-	// its total shows (docs.x.ai, "Consumption and Rate Limits").
-	if t.reasoning.n > 0 && total.n == t.input.n+t.output.n+t.reasoning.n {
+	// its total shows (docs.x.ai, "Consumption and Rate Limits"). So does Perplexity for
+	// research, where there is more of it than a part can be.
+	if t.reasoning.n > 0 && (total.n == t.input.n+t.output.n+t.reasoning.n || t.reasoning.n > t.output.n) {
 		t.output.n += t.reasoning.n
 	}
 	a.setUsage(t)

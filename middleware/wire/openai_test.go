@@ -38,6 +38,8 @@ func TestOpenAIStreams(t *testing.T) {
 			"id=c model=m chunks=2/1 visible in=20 out=9 cached=16 reasoning=4 done"},
 		{"xAI counts reasoning beside the completion", sse(hi, usage(`{"prompt_tokens":20,"completion_tokens":9,"total_tokens":33,"completion_tokens_details":{"reasoning_tokens":4}}`), "[DONE]"),
 			"id=c model=m chunks=2/1 visible in=20 out=13 reasoning=4 done"},
+		{"Perplexity counts the reasoning of research beside the completion, and not in its total", sse(hi, usage(`{"prompt_tokens":20,"completion_tokens":9,"total_tokens":29,"citation_tokens":300,"reasoning_tokens":400}`), "[DONE]"),
+			"id=c model=m chunks=2/1 visible in=20 out=409 reasoning=400 done"},
 		{"DeepSeek's cache", sse(hi, usage(`{"prompt_tokens":20,"completion_tokens":9,"prompt_cache_hit_tokens":12,"prompt_cache_miss_tokens":8}`), "[DONE]"),
 			"id=c model=m chunks=2/1 visible in=20 out=9 cached=12 done"},
 		{"SGLang's reasoning", sse(hi, usage(`{"prompt_tokens":20,"completion_tokens":9,"reasoning_tokens":5}`), "[DONE]"), "id=c model=m chunks=2/1 visible in=20 out=9 reasoning=5 done"},
@@ -47,6 +49,14 @@ func TestOpenAIStreams(t *testing.T) {
 			`{"choices":[{"index":1,"delta":{"content":"b"}}]}`, `{"choices":[{"index":0,"delta":{"content":"a"}}]}`,
 			`{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}`, `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, "[DONE]"),
 			"chunks=4/2 visible finish=stop,length done"},
+		{"two choices without an end mark", sse(
+			`{"choices":[{"index":0,"delta":{"content":"a"}}]}`, `{"choices":[{"index":1,"delta":{"content":"b"}}]}`,
+			`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, `{"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]}`),
+			"chunks=4/2 visible finish=stop,stop finish"},
+		{"two choices, one of them cut", sse(
+			`{"choices":[{"index":0,"delta":{"content":"a"}}]}`, `{"choices":[{"index":1,"delta":{"content":"b"}}]}`,
+			`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`, `{"choices":[{"index":1,"delta":{"content":"b"}}]}`),
+			"chunks=4/3 visible finish=stop truncated error=stream_truncated"},
 		{"choices empty, as Azure begins", sse(`{"choices":[],"prompt_filter_results":[{"prompt_index":0}]}`, role, hi, stop, "[DONE]"), "id=c model=m chunks=4/1 visible finish=stop done"},
 		{"tools alone", sse(role, delta(`"tool_calls":[{"index":0,"id":"t","function":{"name":"f","arguments":""}}]`), delta(`"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]`), finished("tool_calls"), "[DONE]"),
 			"id=c model=m chunks=4/2 finish=tool_calls done"},
@@ -80,6 +90,8 @@ func TestOpenAIErrorsInsideAStream(t *testing.T) {
 		{"vLLM, with its end mark", sse(hi, `{"error":{"object":"error","message":"secret","type":"InternalServerError","param":null,"code":500}}`, "[DONE]"), "id=c model=m chunks=2/1 visible error error=InternalServerError"},
 		{"vLLM before 0.10", sse(hi, `{"object":"error","message":"secret","type":"BadRequestError","param":null,"code":400}`, "[DONE]"), "id=c model=m chunks=2/1 visible error error=BadRequestError"},
 		{"OpenRouter, with a number and a choice", sse(hi, `{"id":"c","error":{"code":502,"message":"secret"},"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error"}]}`), "id=c model=m chunks=2/1 visible finish=error error error=502"},
+		{"OpenRouter, in the choice", sse(hi, `{"id":"c","choices":[{"index":0,"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"secret"}}]}`, "[DONE]"), "id=c model=m chunks=2/1 visible finish=error error error=502"},
+		{"no error in the choice", sse(`{"choices":[{"index":0,"delta":{"content":"a"},"error":null}]}`, "[DONE]"), "chunks=1/1 visible done"},
 		{"a sentence", sse(hi, `{"error":"secret of the server"}`), "id=c model=m chunks=2/1 visible error error=stream_error"},
 		{"Groq", sse(hi, `{"id":"c","choices":[],"x_groq":{"id":"r","error":"over_capacity"}}`, "[DONE]"), "id=c model=m chunks=2/1 visible error error=stream_error"},
 		{"llama.cpp's field", sse(hi) + "error: {\"code\":500,\"message\":\"secret\",\"type\":\"server_error\"}\n\n", "id=c model=m chunks=2/1 visible error error=server_error"},
@@ -139,6 +151,8 @@ func TestOpenAIWholeAnswers(t *testing.T) {
 		{"completions", `{"id":"c","object":"text_completion","choices":[{"index":0,"text":"x","finish_reason":"length"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, "id=c in=3 out=1 finish=length"},
 		{"embeddings", `{"object":"list","model":"m","data":[{"object":"embedding","index":0,"embedding":[0.1,-2e-3]}],"usage":{"prompt_tokens":8,"total_tokens":8}}`, "model=m in=8"},
 		{"Groq's times in the usage", `{"id":"c","choices":[],"usage":{"queue_time":0.01,"prompt_tokens":1,"prompt_time":0.02,"completion_tokens":2,"completion_time":0.03,"total_time":0.05}}`, "id=c in=1 out=2 queue=10ms prefill=20ms decode=30ms total=50ms from=groq.usage"},
+		{"an error in the choice", `{"id":"c","choices":[{"index":0,"message":{"content":""},"finish_reason":"error","error":{"code":502,"message":"secret"}}]}`, "id=c finish=error error error=502"},
+		{"a byte order mark", "\ufeff" + `{"id":"c","choices":[{"index":0,"message":{"content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`, "id=c in=3 out=1 finish=stop"},
 		{"an error and status 200", `{"error":{"message":"secret","type":"server_error"}}`, "error error=server_error"},
 	})
 	checkAnswers(t, wire.Exchange{Status: 400}, jsonType, []answerCase{

@@ -26,6 +26,9 @@ func (responses) Read(a *Answer, e Event) {
 		}
 		a.Note(KindDone)
 		return
+	case "keepalive":
+		a.note(KindPing)
+		return
 	case "error":
 		if inner := valueIn(b, "error"); len(inner) > 0 && inner[0] == '{' {
 			a.readError(inner)

@@ -28,6 +28,8 @@ func TestResponsesStreams(t *testing.T) {
 		{"an error event with an object", sse(created, `{"type":"error","sequence_number":1,"error":{"type":"invalid_request_error","code":"context_length_exceeded"}}`), "id=resp model=m chunks=2/0 error error=context_length_exceeded"},
 		{"an error event without a code", sse(created, `{"type":"error","code":null,"message":"secret"}`), "id=resp model=m chunks=2/0 error error=stream_error"},
 		{"an error event first", sse(`{"type":"error","code":"server_error","message":"secret","sequence_number":0}`), "chunks=1/0 error error=server_error"},
+		{"heartbeats before the first event are none of it", sse(`{"type":"keepalive","sequence_number":0}`, created, text, ended("completed", `"usage":null`)), "id=resp model=m chunks=3/1 visible finish=completed done"},
+		{"a heartbeat between", sse(created, `{"type":"keepalive","sequence_number":3}`, text, ended("completed", `"usage":null`)), "id=resp model=m chunks=4/1 visible finish=completed done"},
 		{"polite cut", sse(created, text), "id=resp model=m chunks=2/1 visible truncated error=stream_truncated"},
 		{"a refusal", sse(created, event("refusal.delta", `"delta":"no"`), event("refusal.done", `"refusal":"no"`), ended("completed", usage)), "id=resp model=m chunks=4/1 visible in=36 out=50 cached=12 reasoning=40 finish=completed done"},
 		{"reasoning text and summary", sse(created, event("reasoning_text.delta", `"delta":"a"`), event("reasoning_summary_text.delta", `"delta":"b"`), event("reasoning_summary_text.done", `"text":"b"`), ended("completed", `"usage":null`)), "id=resp model=m chunks=5/2 finish=completed done"},

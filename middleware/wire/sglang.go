@@ -31,17 +31,17 @@ func (sglang) Read(a *Answer, e Event) {
 
 // grew notes how many tokens a choice has by now, and reports whether they became
 // more: the last event repeats the text that is known already.
-func (a *Answer) grew(choice int, generated count) bool {
+func (a *Answer) grew(choice int, generated count) (more bool) {
 	if !generated.known || choice < 0 || choice >= maxChoices {
 		return true
 	}
 	for len(a.generated) <= choice {
 		a.generated = append(a.generated, 0)
 	}
-	if generated.n <= a.generated[choice] {
-		return false
+	more = generated.n > a.generated[choice]
+	if more {
+		a.generated[choice] = generated.n
 	}
-	a.generated[choice] = generated.n
 	if len(a.generated) > 1 { // each choice counts for itself
 		sum := 0
 		for _, n := range a.generated {
@@ -49,7 +49,7 @@ func (a *Answer) grew(choice int, generated count) bool {
 		}
 		a.usage.output.n = sum
 	}
-	return true
+	return more
 }
 
 func readMetaInfo(a *Answer, b []byte, index int) (generated count) {

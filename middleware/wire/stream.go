@@ -268,6 +268,9 @@ func (s *Stream) endEvents(clean bool, abandoned semconv.GenAIStreamTerminalAttr
 	if abandoned != semconv.GenAIStreamTerminalClientCancelled {
 		s.Sent() // what waits leaves with the end
 	}
+	if s.status >= http.StatusBadRequest {
+		return semconv.GenAIStreamTerminalHTTPError
+	}
 	return s.ending(clean, abandoned)
 }
 

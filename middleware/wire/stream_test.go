@@ -52,6 +52,7 @@ func TestStreamSaysHowItEnded(t *testing.T) {
 		{"left after its end mark", textEvent + finishEvent + doneEvent, abandon(cancelled), "done", ""},
 		{"finish reason but no end mark", textEvent + finishEvent, end(io.EOF), "finish", ""},
 		{"left after its finish reason", textEvent + finishEvent, abandon(cancelled), "finish", ""},
+		{"left while another choice goes on", strings.ReplaceAll(textEvent, `"index":0`, `"index":1`) + textEvent + finishEvent, abandon(cancelled), "client_cancelled", ""},
 		{"broken after its finish reason", textEvent + finishEvent, end(io.ErrUnexpectedEOF), "truncated", "stream_truncated"},
 		{"polite cut", roleEvent + textEvent, end(io.EOF), "truncated", "stream_truncated"},
 		{"broken", roleEvent + textEvent, end(errors.New("connection reset")), "truncated", "stream_truncated"},
@@ -276,6 +277,25 @@ func TestLaterUsageOfZerosTellsNothing(t *testing.T) {
 	got := attributes(span)
 	assert.EqualValues(t, 7, got[genaiconv.UsageInputTokensKey])
 	assert.EqualValues(t, 2, got[genaiconv.UsageOutputTokensKey])
+}
+
+// The status of a failure says how the call ended, whatever its body is.
+func TestAStreamOfAFailedAnswerEndsAsThat(t *testing.T) {
+	checkAnswers(t, wire.Exchange{Status: 500}, eventStreamType, []answerCase{
+		{"words of nobody's", sse(`{"detail":"secret"}`), "http_error error=_OTHER"},
+		{"an error", sse(`{"error":{"type":"server_error"}}`), "http_error error=server_error"},
+		{"nothing", "", "http_error error=_OTHER"},
+	})
+	checkAnswers(t, wire.Exchange{Status: 503}, jsonLinesType, []answerCase{{"a line", lines(`{"error":"secret"}`), "http_error error=_OTHER"}})
+}
+
+// What services of one's own call their events is not an API's.
+func TestAStreamThatLooksLikeADialectAtFirstIsNotTakenForIt(t *testing.T) {
+	checkAnswers(t, wire.Exchange{}, eventStreamType, []answerCase{
+		{"heartbeats", sse(`{"type":"ping"}`, `{"type":"delta","text":"x"}`, `{"type":"ping"}`), "chunks=2/0 eof"},
+		{"heartbeats before a chat", sse(`{"type":"ping"}`, delta(`"content":"hi"`), finished("stop"), "[DONE]"), "id=c model=m chunks=2/1 visible finish=stop done"},
+		{"tokens that are strings", sse(`{"token":"Hel"}`, `{"token":"lo"}`), "chunks=2/0 eof"},
+	})
 }
 
 // A stream that fits no dialect may be anything: what its events call "id" or "usage" is
