@@ -82,7 +82,8 @@ func (t *Tracer) StartBatch(ctx context.Context, facts BatchFacts) (context.Cont
 		attrs   [4]attribute.KeyValue
 		options [3]trace.SpanStartOption
 	}
-	attrs := append(start.attrs[:0], semconv.GenAISpanRole(semconv.GenAISpanRoleBatch))
+	attrs := append(start.attrs[:0], FactsFromContext(ctx)...)
+	attrs = append(attrs, semconv.GenAISpanRole(semconv.GenAISpanRoleBatch))
 	if facts.Model != "" {
 		attrs = append(attrs, genaiconv.RequestModel(facts.Model))
 	}

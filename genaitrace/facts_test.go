@@ -147,3 +147,21 @@ func (f samplerFunc) ShouldSample(p sdktrace.SamplingParameters) sdktrace.Sampli
 	return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample}
 }
 func (samplerFunc) Description() string { return "sees" }
+
+// Spans that are made after the fact, and that of a batch, which is a root.
+func TestReportedPhasesAndBatchesCarryTheFactsOfTheirContext(t *testing.T) {
+	r := record(t)
+	ctx := genaitrace.ContextWith(t.Context(), genaitrace.TenantID("acme"))
+	_, batch := r.StartBatch(ctx, genaitrace.BatchFacts{Model: "m"})
+	batch.End()
+	ctx, call := r.StartCall(ctx, genaitrace.Request{})
+	call.RecordPhases(allPhases())
+	_, inf := r.StartInference(ctx, genaitrace.Request{})
+	inf.RecordPhases(allPhases())
+	inf.End()
+	call.End()
+	require.Len(t, r.recorder.Ended(), 3+2*6)
+	for _, s := range r.recorder.Ended() {
+		assert.True(t, seen{s, t}.has(semconv.GenAITenantIDKey), s.Name())
+	}
+}

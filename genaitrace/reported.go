@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -283,7 +284,7 @@ func (l *placement) draw(ctx context.Context, t *Tracer, prompt promptFacts, whe
 		if !p.placed {
 			continue
 		}
-		_, span := t.tracer.Start(ctx, p.kind.name, append(p.kind.options[:len(p.kind.options):len(p.kind.options)], trace.WithTimestamp(when(p.start)))...)
+		_, span := t.tracer.Start(ctx, p.kind.name, append(slices.Clip(t.withFacts(ctx, p.kind.options)), trace.WithTimestamp(when(p.start)))...)
 		attrs := make([]attribute.KeyValue, 0, 8)
 		switch p.kind {
 		case &prefillPhase:
