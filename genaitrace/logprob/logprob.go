@@ -109,7 +109,8 @@ func entropy(top []float64, chosen float64, vocabulary int) (Interval, error) {
 	if vocabulary > 0 {
 		whole = min(whole, float64(max(untold, 0)))
 	}
-	bounds := Interval{known + whole*surprise(least) + surprise(max(rest-whole*least, 0)), math.Inf(1)}
+	packed := min(whole*least, rest) // whole is infinite where least is next to nothing
+	bounds := Interval{known - packed*math.Log(least) + surprise(rest-packed), math.Inf(1)}
 	if vocabulary > 0 {
 		bounds.Upper = known
 		if untold > 0 {

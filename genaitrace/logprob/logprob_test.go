@@ -88,6 +88,7 @@ func TestTheBoundsAreReached(t *testing.T) {
 		"certain":  {[]float64{0}, 1000, 0, 0},
 		"rounded":  {[]float64{1e-7, -9999}, 1000, 0, 0},
 		"unknown":  {[]float64{ln(.6)}, 0, h(.6, .4), math.Inf(1)},
+		"tiny":     {[]float64{ln(.5), -744}, 0, h(.5) - .5*ln(math.Exp(-744)), math.Inf(1)},
 		"one left": {[]float64{ln(.6), ln(.3)}, 3, h(.6, .3, .1), h(.6, .3, .1)},
 	} {
 		got, err := logprob.Entropy(c.top, c.vocabulary)
