@@ -157,10 +157,14 @@ func (r AgentRun) SetID(id string) {
 	}
 }
 
-// SetFinish notes why the run's last answer ended, one reason a choice.
+// SetFinish notes why the run's last answer ended, one reason a choice. Reasons that
+// are all empty are unknown and change nothing.
 func (r AgentRun) SetFinish(reasons ...string) {
-	if r.Operation != nil && len(reasons) > 0 {
-		r.note(genaiconv.ResponseFinishReasons(cleanReasons(nil, reasons)...))
+	if r.Operation == nil {
+		return
+	}
+	if finish := cleanReasons(nil, reasons); len(finish) > 0 {
+		r.note(genaiconv.ResponseFinishReasons(finish...))
 	}
 }
 

@@ -243,7 +243,8 @@ func (c *Call) SetUsage(u Usage) {
 	}
 }
 
-// SetFinish notes why generation ended, one reason a choice.
+// SetFinish notes why generation ended, one reason a choice. Reasons that are all
+// empty are unknown and change nothing.
 func (c *Call) SetFinish(reasons ...string) {
 	if c == nil || c.t == nil {
 		return

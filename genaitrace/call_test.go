@@ -561,3 +561,57 @@ func TestAFaultOfTheReaderIsCountedEachTimeAndReportedOnce(t *testing.T) {
 	require.Len(t, reported(), 2)
 	assert.ErrorIs(t, reported()[0], unreadable)
 }
+
+// Client libraries give an empty reason with every chunk but the last.
+func TestAnEmptyFinishReasonIsUnknown(t *testing.T) {
+	for name, tt := range map[string]struct {
+		tell     func(finish func(...string))
+		want     []string
+		terminal string
+	}{
+		"none":                 {func(finish func(...string)) { finish() }, nil, "eof"},
+		"empty":                {func(finish func(...string)) { finish("") }, nil, "eof"},
+		"empty, of each":       {func(finish func(...string)) { finish("", "") }, nil, "eof"},
+		"empty before the end": {func(finish func(...string)) { finish(""); finish("stop") }, []string{"stop"}, "finish"},
+		"empty after it":       {func(finish func(...string)) { finish("stop"); finish(""); finish() }, []string{"stop"}, "finish"},
+		"empty of one":         {func(finish func(...string)) { finish("", "length") }, []string{"", "length"}, "finish"},
+		"another":              {func(finish func(...string)) { finish("length", "stop"); finish("stop") }, []string{"stop"}, "finish"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := record(t)
+			_, call := r.StartCall(t.Context(), genaitrace.Request{})
+			_, inf := r.StartInference(t.Context(), genaitrace.Request{})
+			_, run := r.StartAgent(t.Context(), genaitrace.Agent{})
+			call.Chunk(genaitrace.Visible)
+			for _, finish := range []func(...string){call.SetFinish, inf.SetFinish, run.SetFinish} {
+				tt.tell(finish)
+			}
+			run.End()
+			inf.End()
+			call.End()
+			for _, name := range []string{"chat", semconv.SpanInferenceGenerate, "invoke_agent"} {
+				s := r.span(name)
+				if tt.want == nil {
+					assert.False(t, s.has(genaiconv.ResponseFinishReasonsKey), name)
+					continue
+				}
+				assert.Equal(t, tt.want, s.value(genaiconv.ResponseFinishReasonsKey).AsStringSlice(), name)
+			}
+			assert.Equal(t, tt.terminal, r.span("chat").text(semconv.GenAIStreamTerminalKey))
+		})
+	}
+}
+
+// A stream that is left before its end is not complete because of an empty reason.
+func TestAStreamThatIsLeftWithAnEmptyFinishReasonIsAbandoned(t *testing.T) {
+	r := record(t)
+	_, call := r.StartCall(t.Context(), genaitrace.Request{})
+	observe := func(c *genaitrace.Call, _ string) genaitrace.ChunkKind {
+		c.SetFinish("")
+		return genaitrace.Visible
+	}
+	for range genaitrace.RangeChunks(call, yields("a", "b"), observe) {
+		break
+	}
+	assert.Equal(t, "client_cancelled", r.span("chat").text(semconv.GenAIStreamTerminalKey))
+}

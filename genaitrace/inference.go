@@ -137,7 +137,8 @@ func (inf *Inference) SetUsage(u Usage) {
 	}
 }
 
-// SetFinish notes why generation ended, one reason a choice.
+// SetFinish notes why generation ended, one reason a choice. Reasons that are all
+// empty are unknown and change nothing.
 func (inf *Inference) SetFinish(reasons ...string) {
 	if inf == nil || inf.t == nil {
 		return

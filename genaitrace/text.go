@@ -24,8 +24,12 @@ const (
 // also where nothing records.
 func boundCopy(s string, limit int) string { return strings.Clone(bound.String(s, limit)) }
 
-// cleanReasons puts finish reasons, bounded, in the place of the old ones.
+// cleanReasons puts finish reasons, bounded, in the place of the old ones, which stay
+// where none is told: many APIs send an empty reason until they know one.
 func cleanReasons(old, reasons []string) []string {
+	if !slices.ContainsFunc(reasons, func(r string) bool { return r != "" }) {
+		return old
+	}
 	kept := slices.Grow(old[:0], min(len(reasons), maxReasons))
 	for _, r := range reasons {
 		if len(kept) == maxReasons {
