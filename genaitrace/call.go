@@ -50,6 +50,7 @@ type Call struct {
 	began    int64         // the span's start, since arrival
 	gateway  bool
 	inner    bool        // an outer span carries the official usage keys
+	nested   bool        // an outer call of this process counts the tokens
 	run      *agentEnd   // of an agent that counts the call
 	joined   *joinedSpan // nil where the span is the call's own
 	clock    clock
@@ -119,6 +120,7 @@ func (t *Tracer) StartCall(ctx context.Context, req Request) (context.Context, *
 		ctx = goOn(ctx, string(req.Operation))
 	}
 	c := &Call{t: t, ctx: ctx, span: span, req: req, inner: inner, base: now, after: now.Sub(arrived), began: began}
+	c.nested = CallFromContext(around) != nil
 	c.clock.start(c.base, c.after, t.stalls)
 	c.finish = c.oneFinish[:0]
 	c.underWay = t.metrics.enter(ctx, callSide, &req)
@@ -328,7 +330,8 @@ func (c *Call) EndErr(err *error) {
 func (c *Call) when(ns int64) time.Time { return c.base.Add(time.Duration(ns) - c.after) }
 
 // Fault counts an input that telemetry could not read, and reports the first of
-// each kind to the error handler of OpenTelemetry.
+// each kind to the error handler of OpenTelemetry. A kind that is none of the
+// registry's counts as _OTHER.
 func (c *Call) Fault(kind semconv.GenAIFaultAttr, err error) {
 	if c != nil && c.t != nil {
 		c.t.metrics.fault(c.ctx, kind, err)

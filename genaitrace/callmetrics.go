@@ -34,7 +34,7 @@ func (c *Call) record(stats *clockStats, how outcome, errType string, duration i
 	kind := callKinds[string(c.req.Operation)]
 	m.ofKind(kind).Record(ctx, seconds(duration), with.outcome.record...)
 	switch {
-	case c.inner: // the outer call counts them
+	case c.inner, c.nested: // the outer call counts them, sampled or not
 	case kind == inferenceCall:
 		m.recordUsage(ctx, with, &c.usage)
 	case kind == embeddingsCall && c.usage.input.known:

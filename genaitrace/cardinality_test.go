@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
 
@@ -58,4 +60,33 @@ func TestTheNumberOfAttributeSetsIsCapped(t *testing.T) {
 			assert.EqualValues(t, tt.calls, count, "nothing is lost")
 		})
 	}
+}
+
+// A port says nothing without its host: the span leaves it out, and so do metrics.
+func TestAPortWithoutItsHostIsNoDimension(t *testing.T) {
+	r := record(t)
+	for i := range 200 {
+		_, call := r.StartCall(t.Context(), genaitrace.Request{ServerPort: 1 + i})
+		call.End()
+	}
+	assert.Equal(t, map[string]any{"gen_ai.operation.name": "chat"}, dims(r.point(genaiconv.ClientInferenceDurationName).Attributes))
+	assert.False(t, r.spans("chat")[0].has("server.port"))
+}
+
+func TestTheKindsOfFaultsAreThoseOfTheRegistry(t *testing.T) {
+	handled(t)
+	r := record(t)
+	_, call := r.StartCall(t.Context(), genaitrace.Request{})
+	for i := range 200 {
+		call.Fault(semconv.GenAIFaultAttr(fmt.Sprint("kind ", i)), errReset)
+	}
+	known, ok := semconv.Lookup(semconv.GenAIFaultKey)
+	require.True(t, ok)
+	want := map[semconv.GenAIFaultAttr]int{"_OTHER": 200}
+	for _, kind := range known.Members {
+		call.Fault(semconv.GenAIFaultAttr(kind.Value), errReset)
+		want[semconv.GenAIFaultAttr(kind.Value)] = 1
+	}
+	call.End()
+	assert.Equal(t, want, r.faults())
 }

@@ -20,18 +20,20 @@ type phaseTime struct {
 	ns   int64
 }
 
-// add notes how long a phase took: what the attribute of its span says.
-func (m *measures) add(p *Phase, ns int64) {
-	m.learnPrompt(p.prompt)
-	switch p.kind {
+// add notes how long a phase took: what the attribute of its span says. kept is false
+// where there is no room for it.
+func (m *measures) add(kind *phaseKind, ns int64) (kept bool) {
+	switch kind {
 	case &queuePhase, &prefillPhase, &decodePhase:
 		if m.phases == nil {
 			m.phases = m.space[:0]
 		}
-		if len(m.phases) < maxPhases {
-			m.phases = append(m.phases, phaseTime{p.kind, ns})
+		if len(m.phases) == maxPhases {
+			return false
 		}
+		m.phases = append(m.phases, phaseTime{kind, ns})
 	}
+	return true
 }
 
 // learnPrompt notes what is known of the prompt. The first word counts: what is
@@ -144,6 +146,20 @@ func (inf *Inference) countStalls(n int) {
 	inf.mu.Unlock()
 	m := inf.t.metrics
 	m.server.stalls.Add(inf.ctx, int64(n), m.sets.of(s).house.add...)
+}
+
+// recordPhase writes how long a phase took, when it ends: one for which the end of the
+// inference has no room.
+func (inf *Inference) recordPhase(kind *phaseKind, ns int64) {
+	m := inf.t.metrics
+	h := m.server.ofPhase(kind)
+	if !h.Enabled(inf.ctx) {
+		return
+	}
+	inf.mu.Lock()
+	s := inf.series()
+	inf.mu.Unlock()
+	h.Record(inf.ctx, seconds(ns), m.sets.of(s).house.record...)
 }
 
 // recordBatch writes how many requests shared a batch.

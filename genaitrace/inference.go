@@ -16,8 +16,8 @@ import (
 	"github.com/genaitrace/otelgenai/semconv"
 )
 
-// maxPhases bounds how many phases of one inference are timed; later ones get
-// their spans but no share of the TTFT.
+// maxPhases bounds how many phases of one inference are remembered; later ones get
+// their spans but no share of the TTFT, and their metric when they end.
 const maxPhases = 64
 
 // An Inference records one request in the process that runs the model.

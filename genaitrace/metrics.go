@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 
+	"github.com/genaitrace/otelgenai/internal/bound"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
@@ -165,8 +166,12 @@ func faultIndex(kind semconv.GenAIFaultAttr) int {
 // fault counts an input that had to be dropped, and reports the first one of
 // each kind to [otel.Handle].
 func (m *metrics) fault(ctx context.Context, kind semconv.GenAIFaultAttr, err error) {
+	i := faultIndex(kind)
+	if i == 0 && kind != semconv.GenAIFaultInstrument {
+		kind = bound.Other
+	}
 	m.faults.Add(ctx, 1, metric.WithAttributes(semconv.GenAIFault(kind)))
-	if m.reported[faultIndex(kind)].CompareAndSwap(false, true) {
+	if m.reported[i].CompareAndSwap(false, true) {
 		otel.Handle(fmt.Errorf("genaitrace: %w (reported once; further ones are counted in %s)",
 			err, semconv.GenAITelemetryFaultsName))
 	}

@@ -85,6 +85,39 @@ func TestEachPhaseIsOneValue(t *testing.T) {
 	})
 }
 
+// A request that is put aside again and again has more phases than are remembered.
+func TestEachPhaseOfManyIsOneValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := withDimensions(t, everyDimension())
+		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{Model: "m"})
+		inf.SetEngine(genaitrace.Engine{Quantization: "fp8"})
+		const rounds = 50
+		for range rounds {
+			_, queue := inf.StartQueue(ctx)
+			queue.End()
+			_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 300})
+			time.Sleep(2 * time.Millisecond)
+			prefill.End()
+			_, decode := inf.StartDecode(ctx)
+			time.Sleep(4 * time.Millisecond)
+			decode.Token()
+			inf.Preempt()
+		}
+		inf.End()
+		for name, sum := range map[string]float64{
+			semconv.GenAIQueueWaitName: 0, semconv.GenAIPrefillDurationName: rounds * 0.002, semconv.GenAIDecodeDurationName: rounds * 0.004,
+		} {
+			p := r.point(name)
+			assert.Equal(t, uint64(rounds), p.Count, name)
+			assert.InDelta(t, sum, p.Sum, 1e-9, name)
+			assert.Equal(t, map[string]any{
+				"gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+				"genai.quantization": "fp8", "genai.prompt.length_bucket": "256-1k",
+			}, dims(p.Attributes), name)
+		}
+	})
+}
+
 // What the engine reports is measured as it was reported, and not where it was
 // observed.
 func TestReportedPhasesAreMeasured(t *testing.T) {

@@ -255,14 +255,16 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	if sane && p.kind.part != partCount {
 		inf.ran(p.kind.part, p.start, end)
 	}
-	if sane {
-		inf.measures.add(p, end-p.start)
-	}
+	inf.measures.learnPrompt(p.prompt)
+	kept := !sane || inf.measures.add(p.kind, end-p.start)
 	inf.mu.Unlock()
 
 	m := inf.t.metrics
 	if !sane {
 		m.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	}
+	if !kept {
+		inf.recordPhase(p.kind, end-p.start)
 	}
 	var stalls int
 	var longest []pause

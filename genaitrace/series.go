@@ -41,13 +41,17 @@ type series struct {
 
 // seriesOf is what the request and its context say.
 func seriesOf(ctx context.Context, side side, req *Request) series {
-	return series{
+	s := series{
 		side: side, operation: string(req.Operation), provider: string(req.Provider), model: req.Model,
-		server: req.ServerAddress, port: req.ServerPort,
+		server: req.ServerAddress,
 		extra: [extraKinds]string{
 			extraVersion: req.ModelVersion, extraTier: factOf(ctx, userTier),
 		},
 	}
+	if s.server != "" { // a port alone is none, as on the span
+		s.port = req.ServerPort
+	}
+	return s
 }
 
 // A set is one set of attributes, prepared for Record and for Add.

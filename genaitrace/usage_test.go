@@ -4,11 +4,13 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/propagation"
@@ -257,6 +259,38 @@ func TestTheTokensOfEmbeddings(t *testing.T) {
 				want["gen_ai.system"], want["gen_ai.token.type"] = "vllm", "input"
 			}
 			assert.Equal(t, want, dims(point.Attributes), "no error.type")
+		})
+	}
+}
+
+// What is wrong is the end of the phase, not what it says of the prompt.
+func TestThePromptOfAPhaseWithAWrongEndCounts(t *testing.T) {
+	handled(t)
+	r := record(t)
+	ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+	_, prefill := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 100, Cached: new(25)})
+	prefill.EndAt(time.Now().Add(-time.Hour))
+	inf.End()
+	assert.Equal(t, map[string]int64{"input": 100}, r.sumBy(semconv.GenAITokensName, semconv.GenAITokenDirectionKey))
+	assert.Equal(t, 0.25, r.once(semconv.GenAIKVCacheHitRatioName))
+	assert.Equal(t, int64(100), r.span(semconv.SpanInferenceGenerate).int(genaiconv.UsageInputTokensKey))
+	assert.Empty(t, r.points(semconv.GenAIPrefillDurationName))
+}
+
+// Whether the trace is sampled or not.
+func TestTheTokensOfACallInsideACallAreCountedOnce(t *testing.T) {
+	for name, sampler := range map[string]sdktrace.Sampler{"sampled": sdktrace.AlwaysSample(), "not sampled": sdktrace.NeverSample()} {
+		t.Run(name, func(t *testing.T) {
+			r := record(t, sdktrace.WithSampler(sampler))
+			ctx, outer := r.StartCall(t.Context(), genaitrace.Request{})
+			_, inner := r.StartCall(ctx, genaitrace.Request{})
+			inner.SetUsage(genaitrace.Usage{InputTokens: new(10), OutputTokens: new(5)})
+			inner.End()
+			outer.SetUsage(genaitrace.Usage{InputTokens: new(10), OutputTokens: new(5)})
+			outer.End()
+			assert.Equal(t, map[string]int64{"chat": 10}, r.sumBy(genaiconv.ClientInferenceUsageInputTokensName, genaiconv.OperationNameKey))
+			assert.Equal(t, map[string]int64{"chat": 5}, r.sumBy(genaiconv.ClientInferenceUsageOutputTokensName, genaiconv.OperationNameKey))
+			assert.Equal(t, 2, r.total(genaiconv.ClientInferenceDurationName), "both took their time")
 		})
 	}
 }
