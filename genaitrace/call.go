@@ -183,7 +183,7 @@ func (c *Call) Chunk(kind ChunkKind) {
 	if c == nil || c.t == nil || kind == NoChunk {
 		return
 	}
-	if c.joined != nil && kind >= Output && !c.joined.told {
+	if c.joined != nil && kind >= Output && !c.joined.told && !c.done.Load() {
 		at := c.clock.now()
 		c.clock.tickAt(at, min(kind, Visible))
 		c.tellFirst(at)
@@ -282,7 +282,7 @@ func (c *Call) SetTerminal(terminal semconv.GenAIStreamTerminalAttr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.terminal == "" {
-		c.terminal = terminal
+		c.terminal = semconv.GenAIStreamTerminalAttr(bound.String(string(terminal), maxReason))
 	}
 }
 

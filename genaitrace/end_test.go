@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -495,4 +496,65 @@ func TestZeroHandlesDoNothing(t *testing.T) {
 	zeroCall.SetRequest(genaitrace.Request{Model: "m"})
 	zeroCall.SetAttributes()
 	zeroCall.End()
+}
+
+// brokenError is an error whose methods fail where it is a nil pointer, as most do.
+type brokenError struct{ cause error }
+
+func (e *brokenError) Error() string     { return e.cause.Error() }
+func (e *brokenError) Unwrap() error     { return e.cause }
+func (e *brokenError) ErrorType() string { return e.cause.Error() }
+
+// badlyTyped fails in ErrorType alone.
+type badlyTyped struct{}
+
+func (badlyTyped) Error() string     { return "secret prompt text" }
+func (badlyTyped) ErrorType() string { panic("type") }
+
+// Nothing that telemetry asks of an error breaks the service.
+func TestAnErrorWhoseMethodsPanicEndsEveryHandle(t *testing.T) {
+	for want, err := range map[string]error{
+		"*genaitrace_test.brokenError": (*brokenError)(nil),
+		"genaitrace_test.badlyTyped":   badlyTyped{},
+		"_OTHER":                       fmt.Errorf("wrapped: %w", badlyWrapped{(*brokenError)(nil)}),
+	} {
+		for name, kind := range handleKinds {
+			t.Run(want+"/"+name, func(t *testing.T) {
+				r := record(t)
+				h, endRest := kind.start(t.Context(), r)
+				assert.NotPanics(t, func() { h.Fail(err) })
+				endRest()
+				r.span(kind.span).assertStatus(want)
+			})
+		}
+	}
+	r := record(t)
+	_, call := r.StartCall(t.Context(), genaitrace.Request{})
+	assert.NotPanics(t, func() {
+		_, got := drain(genaitrace.RangeChunks(call, func(yield func(string, error) bool) { yield("", (*brokenError)(nil)) }, nil))
+		assert.Equal(t, (*brokenError)(nil), got)
+	})
+	r.span("chat").assertStatus("*genaitrace_test.brokenError")
+}
+
+// badlyWrapped can be printed.
+type badlyWrapped struct{ error }
+
+func (badlyWrapped) Error() string   { return "wrapped" }
+func (b badlyWrapped) Unwrap() error { return b.error }
+
+// What is promoted from the phase would look into a decode phase that is not there.
+func TestEveryMethodOfANilDecodeDoesNothing(t *testing.T) {
+	d := reflect.ValueOf((*genaitrace.Decode)(nil))
+	for i := range d.NumMethod() {
+		method, name := d.Method(i), d.Type().Method(i).Name
+		in := make([]reflect.Value, 0, method.Type().NumIn())
+		for j := range method.Type().NumIn() {
+			if method.Type().IsVariadic() && j == method.Type().NumIn()-1 {
+				break
+			}
+			in = append(in, reflect.Zero(method.Type().In(j)))
+		}
+		assert.NotPanics(t, func() { method.Call(in) }, name)
+	}
 }

@@ -369,7 +369,7 @@ func setStatus(span trace.Span, how outcome, err error) {
 
 // statusText describes an error without its message.
 func statusText(err error) string {
-	if err == nil || errors.Is(err, errPanic) {
+	if err == nil || err == errPanic { //nolint:errorlint // our own, and never wrapped
 		return ""
 	}
 	if name := errorType(err); name != bound.Other {

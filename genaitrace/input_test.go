@@ -293,6 +293,7 @@ func TestEveryStringOfASpanAndAMetricIsValidAndBounded(t *testing.T) {
 			call.End()
 			_, gateway := r.StartGateway(t.Context(), genaitrace.GatewayRequest{Name: bad, Operation: req.Operation})
 			gateway.Chunk(genaitrace.Visible)
+			gateway.SetTerminal(semconv.GenAIStreamTerminalAttr(bad))
 			gateway.End()
 
 			check := func(s, where string, limit int) {

@@ -48,7 +48,7 @@ func (t *Tracer) StartEvaluation(ctx context.Context, req EvaluationRequest) (co
 		attrs = append(attrs, genaiconv.RequestModel(req.Model))
 	}
 	ctx, span, began := t.startSpan(ctx, evaluationOperation.name, trace.SpanKindInternal, attrs)
-	if !span.IsRecording() && !t.metrics.work.evaluations.Enabled(ctx) {
+	if !span.IsRecording() && !t.metrics.work.evaluations.Enabled(ctx) && !t.logs.enabled(ctx, evaluationEvent) {
 		return ctx, Evaluation{}
 	}
 	operation, end := newWork(t, ctx, span, began, &evaluationOperation, evaluationEnd{request: req})

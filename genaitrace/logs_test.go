@@ -351,6 +351,19 @@ func TestLogsComeWithoutASampledSpan(t *testing.T) {
 	assert.False(t, records[1].Flags.IsSampled())
 }
 
+// So do judgements, where nothing else records them.
+func TestAnEvaluationIsLoggedWithoutASampledSpan(t *testing.T) {
+	rec := capture.NewRecorder()
+	tr := genaitrace.New(genaitrace.WithTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))),
+		genaitrace.WithMeterProvider(metricnoop.NewMeterProvider()), genaitrace.WithLoggerProvider(rec.LoggerProvider()))
+	_, evaluation := tr.StartEvaluation(t.Context(), genaitrace.EvaluationRequest{Name: "Relevance"})
+	evaluation.SetScore(0.5)
+	evaluation.End()
+	got, err := rec.Capture(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, logsNamed(got, genaiconv.EventEvaluationResult), 1)
+}
+
 type panickingError struct{}
 
 func (panickingError) Error() string { panic("message") }

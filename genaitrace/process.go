@@ -60,3 +60,6 @@ func (p *Phase) SetOutcome(o Outcome) {
 		p.note(semconv.GenAIRefusalReason(boundCopy(o.RefusalReason, maxReason)))
 	}
 }
+
+// SetOutcome is [Phase.SetOutcome].
+func (d *Decode) SetOutcome(o Outcome) { d.phase().SetOutcome(o) }

@@ -191,7 +191,7 @@ func (c *Call) endStream(err error, at time.Time) {
 	switch how, _ := classify(c.ctx, err); {
 	case how != failed && c.complete():
 		err = nil
-	case how == failed && errors.Is(err, io.ErrUnexpectedEOF):
+	case how == failed && isError(err, io.ErrUnexpectedEOF):
 		c.SetTerminal(semconv.GenAIStreamTerminalTruncated)
 	}
 	c.end(err, 0, at)
