@@ -2,6 +2,7 @@ package genaitrace
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -184,9 +185,27 @@ func (d *Decode) collect(inf *Inference) *clockStats {
 	}
 	d.before = inf.tokens.count
 	inf.tokens.add(stats)
-	_, d.afterPrefill = firstStart(inf.intervals, partPrefill)
-	d.afterPrefill = d.afterPrefill || inf.reported.hasPrefill()
+	d.afterPrefill = inf.cameFromPrefill(d.start)
 	return stats
+}
+
+// cameFromPrefill reports whether it was prefill, and no decode phase, that ended last
+// before a decode phase started. One that still ran then counts. inf.mu is held.
+func (inf *Inference) cameFromPrefill(start int64) bool {
+	came, last := inf.reported.hasPrefill(), int64(math.MinInt64)
+	if len(inf.intervals) == maxPhases { // what came last is not remembered
+		_, some := firstStart(inf.intervals, partPrefill)
+		return came || some
+	}
+	for _, iv := range inf.intervals {
+		switch {
+		case iv.part == partPrefill && iv.start <= start && min(iv.end, start) >= last:
+			came, last = true, min(iv.end, start)
+		case iv.part == partDecode && iv.end <= start && iv.end >= last:
+			came, last = false, iv.end
+		}
+	}
+	return came
 }
 
 // tickedBefore reports whether a decode phase that still runs has an earlier

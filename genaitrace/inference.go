@@ -231,7 +231,6 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 		return
 	}
 	inf.ended = true
-	inf.stopOn(how)
 	open, batches := inf.stillOpen(), inf.batches
 	inf.mu.Unlock()
 	defer inf.underWay.leave(inf.ctx)
@@ -243,6 +242,7 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 	if !sane {
 		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
 	}
+	inf.stopOn(inf.span, how, at)
 	inf.resume(duration)
 	for _, b := range batches {
 		b.leave(inf, inf.when(duration))

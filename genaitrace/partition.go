@@ -56,7 +56,8 @@ type partition struct {
 // where two overlap the later start wins, or the later in the slice where both
 // start together; but what was observed wins over what was only reported. Emit
 // runs from the end of the last observed prefill that started before the first
-// output to that output. The parts and the rest sum up to ttft exactly.
+// output to that output, and what starts with it wins over it. The parts and the
+// rest sum up to ttft exactly.
 func partitionTTFT(seen, reported []interval, ttft int64) partition {
 	var p partition
 	prefillEnd := int64(-1)
@@ -70,18 +71,19 @@ func partitionTTFT(seen, reported []interval, ttft int64) partition {
 	}
 	observed := len(clipped) // from here on
 	for _, iv := range seen {
-		if iv.part >= partCount {
-			continue
-		}
-		p.known[iv.part] = true
 		if iv.part == partPrefill && iv.start <= ttft {
 			prefillEnd = max(prefillEnd, iv.end)
 		}
-		clipped = append(clipped, iv)
 	}
 	if prefillEnd >= 0 {
 		p.known[partEmit] = true
 		clipped = append(clipped, interval{partEmit, prefillEnd, ttft})
+	}
+	for _, iv := range seen {
+		if iv.part < partCount {
+			p.known[iv.part] = true
+			clipped = append(clipped, iv)
+		}
 	}
 	var cutSpace [26]int64
 	cuts := append(cutSpace[:0], 0, ttft)

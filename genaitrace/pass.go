@@ -157,7 +157,7 @@ func (inf *Inference) admitPass(around *Phase) bool {
 	}
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	if inf.ended || around != nil && around.ended {
+	if inf.ended || around.over() {
 		return false
 	}
 	if inf.passes == maxPasses {
@@ -185,10 +185,22 @@ func (inf *Inference) stillOpen() []*Phase {
 	return open
 }
 
-// inside are the phases that run inside p, the innermost first.
+// over reports whether nothing starts inside p any more; in no phase, all does.
+// inf.mu is held.
+func (p *Phase) over() bool {
+	for ; p != nil; p = p.around {
+		if p.ending || p.ended {
+			return true
+		}
+	}
+	return false
+}
+
+// inside are the phases that run inside p, which is ending, the innermost first.
 func (p *Phase) inside() (open []*Phase) {
 	p.inf.mu.Lock()
 	defer p.inf.mu.Unlock()
+	p.ending = true
 	if p.inf.passes == 0 {
 		return nil
 	}

@@ -152,6 +152,56 @@ func TestAPassEndsWithItsPhaseAtTheLatest(t *testing.T) {
 	}
 }
 
+// onSpans calls functions when spans of a name start and end.
+type onSpans struct {
+	sdktrace.SpanProcessor
+
+	name       string
+	start, end func()
+}
+
+func (p onSpans) OnStart(_ context.Context, span sdktrace.ReadWriteSpan) {
+	if span.Name() == p.name && p.start != nil {
+		p.start()
+	}
+}
+
+func (p onSpans) OnEnd(span sdktrace.ReadOnlySpan) {
+	if span.Name() == p.name && p.end != nil {
+		p.end()
+	}
+}
+
+// Whichever comes first: a pass that starts while its phase ends is none of it.
+func TestAPassThatStartsWhileItsPhaseEndsDoesNotOutliveIt(t *testing.T) {
+	t.Run("the phase ends as the pass starts", func(t *testing.T) {
+		var prefill *genaitrace.Phase
+		r := record(t, sdktrace.WithSpanProcessor(onSpans{name: semconv.SpanModelForward, start: func() { prefill.End() }}))
+		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+		_, prefill = inf.StartPrefill(ctx, genaitrace.Prompt{})
+		_, pass := prefill.StartForward(ctx, genaitrace.Forward{})
+		assert.Nil(t, pass)
+		assert.Len(t, r.spans(semconv.SpanModelForward), 1, "its span has ended")
+		inf.End()
+	})
+	t.Run("a pass starts as the phase ends its passes", func(t *testing.T) {
+		var again *genaitrace.Phase
+		var prefill *genaitrace.Phase
+		ctx := t.Context()
+		r := record(t, sdktrace.WithSpanProcessor(onSpans{name: semconv.SpanDeviceKernel, end: func() {
+			_, again = prefill.StartForward(ctx, genaitrace.Forward{})
+		}}))
+		ctx, inf := r.StartInference(ctx, genaitrace.Request{})
+		_, prefill = inf.StartPrefill(ctx, genaitrace.Prompt{})
+		_, kernel := prefill.StartKernel(ctx, genaitrace.Kernel{})
+		require.NotNil(t, kernel)
+		prefill.End()
+		assert.Nil(t, again)
+		assert.Empty(t, r.spans(semconv.SpanModelForward))
+		inf.End()
+	})
+}
+
 func TestPassesAreBoundedAndThoseTooManyCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := record(t)

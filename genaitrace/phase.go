@@ -24,6 +24,7 @@ type Phase struct {
 	prompt promptFacts  // of a prefill
 	around *Phase       // that this phase runs inside of; nil where that is the inference
 	ended  bool         // guarded by inf.mu, like the facts and steps
+	ending bool         // what runs inside is ended first
 	labels *phaseLabels // nil where goroutines are not labelled
 
 	facts []attribute.KeyValue // written at the end
@@ -154,7 +155,7 @@ func (inf *Inference) startPhase(ctx context.Context, kind *phaseKind, init Phas
 
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
-	if inf.ended {
+	if inf.ended || init.around.over() {
 		span.End()
 		return ctx, nil
 	}
@@ -241,9 +242,6 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	}
 	p.ended = true
 	p.unlabel()
-	if p.decode != nil {
-		inf.stopOn(how)
-	}
 	if i := slices.Index(inf.open, p); i >= 0 {
 		inf.open = slices.Delete(inf.open, i, i+1)
 	}
@@ -252,6 +250,9 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 		stats = p.decode.collect(inf)
 	}
 	end, at, sane := endTime(at, p.start, inf.base, inf.after) // no token comes any more
+	if p.decode != nil {
+		inf.stopOn(p.span, how, at)
+	}
 	if sane && p.kind.part != partCount {
 		inf.ran(p.kind.part, p.start, end)
 	}

@@ -127,6 +127,56 @@ func TestADecodePhaseAloneEndsAPreemption(t *testing.T) {
 	})
 }
 
+// What goes on after it was put aside, or in another stretch, does not come from prefill.
+func TestOnlyADecodePhaseAfterAPrefillTellsOfTheTransition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record(t)
+		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+		decode := func() {
+			_, d := inf.StartDecode(ctx)
+			time.Sleep(millisecond)
+			d.Token()
+			time.Sleep(millisecond)
+			inf.Preempt()
+			time.Sleep(millisecond)
+		}
+		prefill := func() {
+			_, p := inf.StartPrefill(ctx, genaitrace.Prompt{})
+			time.Sleep(millisecond)
+			p.End()
+		}
+		prefill()
+		decode()
+		decode() // swapped in
+		prefill()
+		decode()
+		inf.End()
+		var told []int
+		for _, s := range r.spans(semconv.SpanInferenceDecode) {
+			told = append(told, len(s.events(semconv.EventPhaseTransition)))
+		}
+		assert.Equal(t, []int{1, 0, 1}, told)
+	})
+}
+
+// A swap begins at the reading that prefill ended at, where the clock is coarse.
+func TestAPreemptionThatBeginsWithTheEmissionTakesItsPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record(t)
+		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+		_, _ = inf.StartPrefill(ctx, genaitrace.Prompt{})
+		time.Sleep(10 * millisecond)
+		inf.Preempt() // ends the prefill
+		time.Sleep(50 * millisecond)
+		_, d := inf.StartDecode(ctx) // swapped in
+		time.Sleep(5 * millisecond)
+		d.Token()
+		inf.End()
+		assert.Equal(t, map[string]int64{"prefill_ms": 10e6, "preempted_ms": 50e6, "emit_ms": 5e6, "unattributed_ms": 0},
+			r.span(semconv.SpanInferenceGenerate).parts())
+	})
+}
+
 func TestAPreemptionEndsWithAnInferenceThatIsEndedInThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := record(t)

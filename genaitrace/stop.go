@@ -1,6 +1,8 @@
 package genaitrace
 
 import (
+	"time"
+
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/genaitrace/otelgenai/internal/bound"
@@ -19,14 +21,14 @@ type stopNotes struct {
 	label   string
 }
 
-func (n *stopNotes) earlyStop(span trace.Span, reason semconv.GenAIEarlyStopReasonAttr) {
+func (n *stopNotes) earlyStop(span trace.Span, reason semconv.GenAIEarlyStopReasonAttr, at time.Time) {
 	reason = semconv.GenAIEarlyStopReasonAttr(bound.String(string(reason), maxReason))
 	if n.stopped || reason == "" {
 		return
 	}
 	n.stopped, n.reason = true, reason
 	if span.IsRecording() {
-		span.AddEvent(semconv.EventEarlyStop, trace.WithAttributes(semconv.GenAIEarlyStopReason(reason)))
+		span.AddEvent(semconv.EventEarlyStop, trace.WithTimestamp(at), trace.WithAttributes(semconv.GenAIEarlyStopReason(reason)))
 	}
 }
 
@@ -64,7 +66,7 @@ func (inf *Inference) EarlyStop(reason semconv.GenAIEarlyStopReasonAttr) {
 	inf.mu.Lock()
 	defer inf.mu.Unlock()
 	if !inf.ended {
-		inf.stops.earlyStop(inf.generating(), reason)
+		inf.stops.earlyStop(inf.generating(), reason, time.Now())
 	}
 }
 
@@ -94,13 +96,14 @@ func (inf *Inference) generating() trace.Span {
 	return span
 }
 
-// stopOn records the early stop that an outcome is. inf.mu is held.
-func (inf *Inference) stopOn(how outcome) {
+// stopOn records the early stop that an outcome is, on a span that ends at that time.
+// inf.mu is held, or the inference has ended.
+func (inf *Inference) stopOn(span trace.Span, how outcome, at time.Time) {
 	switch how {
 	case cancelled:
-		inf.stops.earlyStop(inf.generating(), semconv.GenAIEarlyStopReasonDisconnect)
+		inf.stops.earlyStop(span, semconv.GenAIEarlyStopReasonDisconnect, at)
 	case timedOut:
-		inf.stops.earlyStop(inf.generating(), semconv.GenAIEarlyStopReasonTimeout)
+		inf.stops.earlyStop(span, semconv.GenAIEarlyStopReasonTimeout, at)
 	case succeeded, failed:
 	}
 }
@@ -115,7 +118,7 @@ func (c *Call) EarlyStop(reason semconv.GenAIEarlyStopReasonAttr) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.done.Load() {
-		c.stops.earlyStop(c.span, reason)
+		c.stops.earlyStop(c.span, reason, time.Now())
 	}
 }
 

@@ -1,8 +1,11 @@
 package genaitrace_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"go.opentelemetry.io/otel/attribute"
@@ -96,4 +99,39 @@ func TestNothingStopsWhereNothingRecords(*testing.T) {
 		call.ContentBlocked("r", "l")
 		inf, call = new(genaitrace.Inference), new(genaitrace.Call)
 	}
+}
+
+// The loop may need a while after the error that ended the tokens.
+func TestAnEarlyStopIsWhenThePhaseEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := record(t)
+		begin := time.Now()
+		ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+		_, d := inf.StartDecode(ctx)
+		source := func(yield func(string, error) bool) {
+			time.Sleep(10 * time.Millisecond)
+			yield("", context.Canceled)
+		}
+		for range genaitrace.RangeTokens(d, source, nil) {
+			time.Sleep(time.Second)
+		}
+		inf.End()
+		s := r.span(semconv.SpanInferenceDecode)
+		assert.Equal(t, 10*time.Millisecond, s.EndTime().Sub(begin))
+		assert.Equal(t, s.EndTime(), s.event(semconv.EventEarlyStop).Time)
+	})
+}
+
+// An early stop belongs to the phase that stopped, where several run side by side.
+func TestAnEarlyStopIsOnThePhaseThatStopped(t *testing.T) {
+	r := record(t)
+	ctx, inf := r.StartInference(t.Context(), genaitrace.Request{})
+	_, stopped := inf.StartDecode(ctx)
+	_, other := inf.StartDecode(ctx)
+	stopped.Fail(context.Canceled)
+	other.End()
+	inf.End()
+	decodes := r.spans(semconv.SpanInferenceDecode)
+	assert.Len(t, decodes[0].events(semconv.EventEarlyStop), 1)
+	assert.Empty(t, decodes[1].events(semconv.EventEarlyStop))
 }
