@@ -53,10 +53,11 @@ type Request struct {
 	// ServerAddress and ServerPort say where a caller sends the request.
 	ServerAddress string
 	ServerPort    int
-	// Arrived is when the request reached this process: every time of this
-	// operation counts from there. Zero means the time that a server
-	// middleware put into the context ([ContextWithArrival]), else now.
-	// A time in the future, or more than a day ago, counts as unknown.
+	// Arrived is when the request reached this process, or of a call when it is
+	// sent: every time of this operation counts from there. Zero means now, and for
+	// [Tracer.StartInference] first the time that a server middleware put into the
+	// context ([ContextWithArrival]). A time in the future, or more than a day ago,
+	// counts as unknown.
 	Arrived time.Time
 }
 
