@@ -246,7 +246,7 @@ func (o *Operation) end(err error, flag endFlag, at time.Time) {
 			o.span.SetAttributes(o.t.words.Rewrite(attrs)...)
 		}
 		if o.t.stacks && end.how.isError() {
-			addStack(o.span, end.errType)
+			addStack(o.span, end.errType, at)
 		}
 		setStatus(o.span, end.how, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	otelsemconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
@@ -33,9 +34,9 @@ func WithStackTraces() Option {
 	})
 }
 
-// addStack adds the event.
-func addStack(span trace.Span, errType string) {
-	span.AddEvent(eventException, trace.WithAttributes(
+// addStack adds the event to a span that ends at that time.
+func addStack(span trace.Span, errType string, at time.Time) {
+	span.AddEvent(eventException, trace.WithTimestamp(at), trace.WithAttributes(
 		otelsemconv.ExceptionType(errType), otelsemconv.ExceptionStacktrace(stack())))
 }
 

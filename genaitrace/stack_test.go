@@ -3,11 +3,14 @@ package genaitrace_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/genaitrace/otelgenai/genaitrace"
+	"github.com/genaitrace/otelgenai/semconv"
 )
 
 // explode panics some functions deep, with a secret.
@@ -61,4 +64,20 @@ func TestTheStackOfAnErrorIsThatOfWhoFailsTheOperation(t *testing.T) {
 	for _, s := range r.recorder.Ended()[1:] {
 		assert.Empty(t, s.Events(), "nothing failed")
 	}
+}
+
+// No event lies outside its span, whenever the end is told.
+func TestAnExceptionIsWhenTheOperationEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := recordWith(t, []genaitrace.Option{genaitrace.WithStackTraces()})
+		begin := time.Now()
+		_, tool := r.StartTool(t.Context(), genaitrace.ToolCall{Name: "clock"})
+		tool.SetStatus(semconv.GenAIToolStatusError)
+		time.Sleep(time.Second)
+		tool.EndAt(begin.Add(10 * time.Millisecond))
+		s := r.span("execute_tool clock")
+		s.assertStatus("tool_error")
+		assert.Equal(t, 10*time.Millisecond, s.EndTime().Sub(begin))
+		assert.Equal(t, s.EndTime(), s.event("exception").Time)
+	})
 }
