@@ -20,7 +20,8 @@ type ChunkKind uint8
 
 const (
 	// NoOutput is an event without generated output: a role, usage, a finish
-	// reason. Comments, heartbeats and end marks are no chunks at all.
+	// reason, a heartbeat between the others. Comments, end marks and heartbeats
+	// before the first of them are no chunks at all.
 	NoOutput ChunkKind = iota
 	// Output is generated output other than answer text: reasoning, a tool's
 	// name or arguments.
