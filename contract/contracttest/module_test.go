@@ -144,7 +144,7 @@ func TestInTheModuleOfAUser(t *testing.T) {
 	run := func(in, name string, args ...string) string {
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir = filepath.Join(dir, in)
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off", "UPDATE_GOLDEN=")
+		cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOPROXY=off", "GOWORK=off", "UPDATE_GOLDEN=")
 		out, err := cmd.CombinedOutput()
 		if exit := new(exec.ExitError); !errors.As(err, &exit) { // a test that fails is looked at below
 			require.NoError(t, err)
