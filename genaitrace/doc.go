@@ -74,9 +74,9 @@
 // House keys are float64 milliseconds, metrics are seconds, and inside all is
 // integer nanoseconds of the monotonic clock. A span starts and ends at the very
 // readings of that clock that its attributes and histograms come from, so that what
-// can be computed from spans and events alone is the same number too. (An operation
-// with no recording span above it takes the start that the SDK gave its span.) A
-// chunk is not a token: nothing derives one from the other.
+// can be computed from spans and events alone is the same number too. (Phases and
+// operations take the start that the SDK tells of their span.) A chunk is not a token:
+// nothing derives one from the other.
 //
 // A token costs one reading of the clock and no event. When its phase ends, the
 // times of all tokens go into one attribute of at most 2,000 characters, which
