@@ -505,18 +505,18 @@ func (e *brokenError) Error() string     { return e.cause.Error() }
 func (e *brokenError) Unwrap() error     { return e.cause }
 func (e *brokenError) ErrorType() string { return e.cause.Error() }
 
-// badlyTyped fails in ErrorType alone.
-type badlyTyped struct{}
+// badlyTypedError fails in ErrorType alone.
+type badlyTypedError struct{}
 
-func (badlyTyped) Error() string     { return "secret prompt text" }
-func (badlyTyped) ErrorType() string { panic("type") }
+func (badlyTypedError) Error() string     { return "secret prompt text" }
+func (badlyTypedError) ErrorType() string { panic("type") }
 
 // Nothing that telemetry asks of an error breaks the service.
 func TestAnErrorWhoseMethodsPanicEndsEveryHandle(t *testing.T) {
 	for want, err := range map[string]error{
 		"*genaitrace_test.brokenError": (*brokenError)(nil),
-		"genaitrace_test.badlyTyped":   badlyTyped{},
-		"_OTHER":                       fmt.Errorf("wrapped: %w", badlyWrapped{(*brokenError)(nil)}),
+		"genaitrace_test.badlyTypedError":   badlyTypedError{},
+		"_OTHER":                       fmt.Errorf("wrapped: %w", badlyWrappedError{(*brokenError)(nil)}),
 	} {
 		for name, kind := range handleKinds {
 			t.Run(want+"/"+name, func(t *testing.T) {
@@ -537,11 +537,11 @@ func TestAnErrorWhoseMethodsPanicEndsEveryHandle(t *testing.T) {
 	r.span("chat").assertStatus("*genaitrace_test.brokenError")
 }
 
-// badlyWrapped can be printed.
-type badlyWrapped struct{ error }
+// badlyWrappedError can be printed.
+type badlyWrappedError struct{ error }
 
-func (badlyWrapped) Error() string   { return "wrapped" }
-func (b badlyWrapped) Unwrap() error { return b.error }
+func (badlyWrappedError) Error() string   { return "wrapped" }
+func (b badlyWrappedError) Unwrap() error { return b.error }
 
 // What is promoted from the phase would look into a decode phase that is not there.
 func TestEveryMethodOfANilDecodeDoesNothing(t *testing.T) {
