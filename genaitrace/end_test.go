@@ -514,9 +514,9 @@ func (badlyTypedError) ErrorType() string { panic("type") }
 // Nothing that telemetry asks of an error breaks the service.
 func TestAnErrorWhoseMethodsPanicEndsEveryHandle(t *testing.T) {
 	for want, err := range map[string]error{
-		"*genaitrace_test.brokenError": (*brokenError)(nil),
-		"genaitrace_test.badlyTypedError":   badlyTypedError{},
-		"_OTHER":                       fmt.Errorf("wrapped: %w", badlyWrappedError{(*brokenError)(nil)}),
+		"*genaitrace_test.brokenError":    (*brokenError)(nil),
+		"genaitrace_test.badlyTypedError": badlyTypedError{},
+		"_OTHER":                          fmt.Errorf("wrapped: %w", badlyWrappedError{(*brokenError)(nil)}),
 	} {
 		for name, kind := range handleKinds {
 			t.Run(want+"/"+name, func(t *testing.T) {
