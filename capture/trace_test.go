@@ -259,7 +259,7 @@ func TestATreeIsWhatTheReferenceSays(t *testing.T) {
 
 // What takes quadratic time takes minutes here.
 func TestLargeTracesAreQuick(t *testing.T) {
-	const size = 30_000
+	const size = 100_000
 	shapes := map[string]func(i int) *capture.Span{
 		"a chain":           func(i int) *capture.Span { return span(i+1, i, "s", i, 2*size-i) },
 		"a chain backwards": func(i int) *capture.Span { return span(i+1, i+2, "s", i, 2*size-i) },
@@ -290,7 +290,7 @@ func TestLargeTracesAreQuick(t *testing.T) {
 			}
 			assert.Equal(t, size, n)
 			require.NoError(t, c.WriteTree(io.Discard, capture.TreeOptions{Times: true}))
-			assert.Less(t, time.Since(begin), 6*time.Second)
+			assert.Less(t, time.Since(begin), 20*time.Second)
 		})
 	}
 }

@@ -3,7 +3,6 @@ package wire_test
 import (
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -19,15 +18,11 @@ import (
 const maxHeap = 6 * wire.MaxEvent
 
 // Whatever comes, a stream keeps no more than a fixed bound, and the next stream
-// is read. A gigabyte is one where OTELGENAI_HOSTILE is set, else a 64th of it.
+// is read.
 func TestHostileStreamsStayWithinAFixedBound(t *testing.T) {
 	gemini := wire.Exchange{Path: "/models/x:streamGenerateContent", Response: contentType(jsonType)}
 	events, jsonl, aws := wire.Exchange{Response: contentType(eventStreamType)}, wire.Exchange{Response: contentType(jsonLinesType)}, wire.Exchange{Response: contentType(awsType)}
-	const kib64 = 64 << 10
-	gib := 1 << 30
-	if os.Getenv("OTELGENAI_HOSTILE") == "" {
-		gib /= 64
-	}
+	const kib64, gib = 64 << 10, 1 << 30
 	deep := strings.Repeat(`{"choices":[`, kib64/12)
 	for _, tt := range []struct {
 		name         string
