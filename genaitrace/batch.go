@@ -228,10 +228,10 @@ func (b *Batch) end(err error, flag endFlag, at time.Time) {
 		return
 	}
 	how, errType, err := judge(b.ctx, err, flag)
-	duration, at, sane := endTime(at, 0, b.base, 0)
+	duration, at, wrong := endTime(at, 0, 0, b.base, 0)
 	m := b.t.metrics
-	if !sane {
-		m.fault(b.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	if wrong != nil {
+		m.fault(b.ctx, semconv.GenAIFaultTime, wrong)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

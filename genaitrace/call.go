@@ -304,8 +304,9 @@ func (c *Call) SetErrorType(errType string) {
 // End ends the call well, unless [Call.SetTerminal] noted a failure.
 func (c *Call) End() { c.end(nil, 0, time.Time{}) }
 
-// EndAt is End at a given time; a zero time, or one in the future, means now,
-// and a time before the start is dropped and counted.
+// EndAt is End at a given time; a zero time, or one in the future, means now.
+// A time before the start is dropped and counted as a fault; for one before the last
+// chunk, which is counted too, the call ends with that.
 func (c *Call) EndAt(t time.Time) { c.end(nil, 0, t) }
 
 // Fail ends the call with an error: status Error and error.type, unless err or

@@ -45,9 +45,9 @@ func (c *Call) end(err error, flag endFlag, at time.Time) {
 	}
 	c.settle(how, stats)
 
-	duration, at, sane := endTime(at, c.began, c.base, c.after)
-	if !sane {
-		c.t.metrics.fault(c.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	duration, at, wrong := endTime(at, c.began, stats.last, c.base, c.after)
+	if wrong != nil {
+		c.t.metrics.fault(c.ctx, semconv.GenAIFaultTime, wrong)
 	}
 	if c.span.IsRecording() && !c.unanswered(how, stats) {
 		c.describe(stats, errType, duration)

@@ -37,6 +37,7 @@ type Inference struct {
 	ended      bool
 	open       []*Phase
 	intervals  []interval
+	latest     int64 // end of a phase or last token, as known
 	tokens     tokenStats
 	usage      usage
 	finish     []string
@@ -172,8 +173,9 @@ func (inf *Inference) SetResponse(id, model string) {
 // End ends the inference well. Phases that are still open end with it.
 func (inf *Inference) End() { inf.end(nil, 0, time.Time{}) }
 
-// EndAt is End at a given time; a zero time, or one in the future, means now,
-// and a time before the start is dropped and counted as a fault.
+// EndAt is End at a given time; a zero time, or one in the future, means now.
+// A time before the start is dropped and counted as a fault; for one before the last
+// token or the end of a phase, which is counted too, the inference ends with those.
 func (inf *Inference) EndAt(t time.Time) { inf.end(nil, 0, t) }
 
 // Fail ends the inference with an error: status Error and error.type, unless
@@ -238,9 +240,9 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 	for _, p := range open {
 		p.finish(how, errType, err, at)
 	}
-	duration, at, sane := endTime(at, inf.began, inf.base, inf.after)
-	if !sane {
-		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	duration, at, wrong := endTime(at, inf.began, inf.latest, inf.base, inf.after)
+	if wrong != nil {
+		inf.t.metrics.fault(inf.ctx, semconv.GenAIFaultTime, wrong)
 	}
 	inf.stopOn(inf.span, how, at)
 	inf.resume(duration)
@@ -256,25 +258,31 @@ func (inf *Inference) end(err error, flag endFlag, at time.Time) {
 	inf.t.logs.emitAll(inf.ctx, entries)
 }
 
-var errBeforeStart = errors.New("end before start: ended now instead")
+var (
+	errBeforeStart  = errors.New("end before start: ended now instead")
+	errBeforeLatest = errors.New("end before a token or the end of a phase inside: ended with the last of them instead")
+)
 
 // endTime is the end of something that started at start, in nanoseconds since
-// arrival, and the timestamp for its span. A time in the future is now, and so is
-// one before the start, which is not sane.
-func endTime(given time.Time, start int64, base time.Time, after time.Duration) (end int64, stamp time.Time, sane bool) {
+// arrival, and the timestamp for its span. A time in the future is now. What is known
+// to have happened inside, the latest of it at latest, is not left outside; and a time
+// before the start says nothing, so that is now too. Both are wrong.
+func endTime(given time.Time, start, latest int64, base time.Time, after time.Duration) (end int64, stamp time.Time, wrong error) {
 	passed := time.Since(base)
 	now, stamp := int64(passed+after), base.Add(passed)
 	if given.IsZero() {
-		return now, stamp, true
+		return now, stamp, nil
 	}
 	end = sinceArrival(given, base, after)
 	switch {
 	case end >= now:
-		return now, stamp, true
+		return now, stamp, nil
 	case end < start:
-		return now, stamp, false
+		return now, stamp, errBeforeStart
+	case end < latest:
+		return latest, base.Add(time.Duration(latest) - after), errBeforeLatest
 	}
-	return end, given, true
+	return end, given, nil
 }
 
 // sinceArrival is t in nanoseconds since arrival. A zero t, or one in the

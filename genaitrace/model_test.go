@@ -206,9 +206,17 @@ func (q *requestModel) endPhase() {
 		p.phase.EndAt(say)
 	}
 	if p.open {
-		p.open, p.to = false, end
+		p.open, p.to = false, p.notBefore(end)
 		p.sane = !say.Equal(w.began.Add(p.from - time.Millisecond))
 	}
+}
+
+// notBefore is the end of a phase of which end is said: not before its last token.
+func (p *phaseModel) notBefore(end time.Duration) time.Duration {
+	if n := len(p.ticks); n > 0 {
+		return max(end, p.ticks[n-1])
+	}
+	return end
 }
 
 // tick generates something in some decode phase, open or not.
@@ -339,15 +347,17 @@ func (q *requestModel) finish() {
 	if q.ended {
 		return
 	}
-	q.ended, q.end = true, end
+	said := end
 	for _, p := range q.phases {
 		if p.open {
-			p.open, p.to = false, end
-			if p.sane = end >= p.from; !p.sane {
+			p.open, p.to = false, p.notBefore(said)
+			if p.sane = said >= p.from; !p.sane {
 				p.to = w.now()
 			}
 		}
+		end = max(end, p.to)
 	}
+	q.ended, q.end = true, end
 	q.resume(end)
 	for _, b := range w.batch {
 		b.leave(q, end)

@@ -214,7 +214,7 @@ func (o *Operation) end(err error, flag endFlag, at time.Time) {
 	}
 	var end operationEnd
 	end.how, end.errType, err = judge(o.ctx, err, flag)
-	took, at, sane := endTime(at, 0, o.base, 0)
+	took, at, wrong := endTime(at, 0, 0, o.base, 0)
 	end.took = took
 
 	o.mu.Lock()
@@ -229,14 +229,14 @@ func (o *Operation) end(err error, flag endFlag, at time.Time) {
 	}
 	o.mu.Unlock()
 
-	if !sane {
-		o.t.metrics.fault(o.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	if wrong != nil {
+		o.t.metrics.fault(o.ctx, semconv.GenAIFaultTime, wrong)
 	}
 	if o.gateway != nil {
-		o.gateway.waited(took, sane)
+		o.gateway.waited(took, wrong == nil)
 	}
 	if o.span.IsRecording() {
-		if o.kind.duration != "" && sane {
+		if o.kind.duration != "" && wrong == nil {
 			attrs = append(attrs, o.kind.duration.Float64(ms(took)))
 		}
 		if end.errType != "" {

@@ -2,6 +2,7 @@ package genaitrace
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ type Phase struct {
 	span   trace.Span
 	kind   *phaseKind
 	start  int64        // since arrival
+	latest int64        // end of what ran inside, as known; guarded by inf.mu
 	decode *Decode      // that embeds this phase, if any
 	prompt promptFacts  // of a prefill
 	around *Phase       // that this phase runs inside of; nil where that is the inference
@@ -201,8 +203,7 @@ func (p *Phase) SetInputTokens(n int) {
 // End ends the phase well.
 func (p *Phase) End() { p.close(nil, 0, time.Time{}) }
 
-// EndAt is End at a given time; a zero time, or one in the future, means now,
-// and a time before the start is dropped and counted as a fault.
+// EndAt is End at a given time, with the same rules as [Inference.EndAt].
 func (p *Phase) EndAt(t time.Time) { p.close(nil, 0, t) }
 
 // Fail ends the phase with an error; see [Inference.Fail].
@@ -247,12 +248,17 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	}
 	var stats *clockStats
 	if p.decode != nil {
-		stats = p.decode.collect(inf)
+		stats = p.decode.collect(inf) // no token comes any more
+		if stats != nil {
+			p.latest = max(p.latest, stats.last)
+		}
 	}
-	end, at, sane := endTime(at, p.start, inf.base, inf.after) // no token comes any more
+	end, at, wrong := endTime(at, p.start, p.latest, inf.base, inf.after)
+	p.contain(end)
 	if p.decode != nil {
 		inf.stopOn(p.span, how, at)
 	}
+	sane := !errors.Is(wrong, errBeforeStart)
 	if sane && p.kind.part != partCount {
 		inf.ran(p.kind.part, p.start, end)
 	}
@@ -261,8 +267,8 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	inf.mu.Unlock()
 
 	m := inf.t.metrics
-	if !sane {
-		m.fault(inf.ctx, semconv.GenAIFaultTime, errBeforeStart)
+	if wrong != nil {
+		m.fault(inf.ctx, semconv.GenAIFaultTime, wrong)
 	}
 	if !kept {
 		inf.recordPhase(p.kind, end-p.start)
@@ -303,4 +309,12 @@ func (p *Phase) finish(how outcome, errType string, err error, at time.Time) {
 	if stats != nil {
 		stats.release()
 	}
+}
+
+// contain tells what a phase runs inside of when it ended. inf.mu is held.
+func (p *Phase) contain(end int64) {
+	for q := p.around; q != nil; q = q.around {
+		q.latest = max(q.latest, end)
+	}
+	p.inf.latest = max(p.inf.latest, end)
 }

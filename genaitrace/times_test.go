@@ -348,6 +348,77 @@ func TestEndAtSetsTheEndOfSpanAttributeAndMetric(t *testing.T) {
 	})
 }
 
+// What is known to have happened inside is not left outside.
+func TestAnEndBeforeWhatHappenedInsideIsTheEndOfThat(t *testing.T) {
+	type moment = func(ms int) time.Time
+	for name, tt := range map[string]struct {
+		run    func(ctx context.Context, r *recording, at moment)
+		span   string // of the one that ends too early
+		ends   int    // ms
+		faults int
+	}{
+		"decode, its last token": {func(ctx context.Context, r *recording, at moment) {
+			ctx, inf := r.StartInference(ctx, genaitrace.Request{})
+			_, d := inf.StartDecode(ctx)
+			d.TokenAt(at(20))
+			d.TokenAt(at(50))
+			d.EndAt(at(30))
+			inf.EndAt(at(70))
+		}, semconv.SpanInferenceDecode, 50, 1},
+		"inference, its last token": {func(ctx context.Context, r *recording, at moment) {
+			ctx, inf := r.StartInference(ctx, genaitrace.Request{})
+			_, d := inf.StartDecode(ctx)
+			d.TokenAt(at(50))
+			inf.EndAt(at(30))
+		}, semconv.SpanInferenceGenerate, 50, 2}, // the phase ends with it
+		"inference, the end of a phase": {func(ctx context.Context, r *recording, at moment) {
+			ctx, inf := r.StartInference(ctx, genaitrace.Request{})
+			_, p := inf.StartPrefill(ctx, genaitrace.Prompt{})
+			p.EndAt(at(50))
+			inf.EndAt(at(30))
+		}, semconv.SpanInferenceGenerate, 50, 1},
+		"prefill, the end of a pass": {func(ctx context.Context, r *recording, at moment) {
+			ctx, inf := r.StartInference(ctx, genaitrace.Request{})
+			ctx, p := inf.StartPrefill(ctx, genaitrace.Prompt{})
+			_, f := p.StartForward(ctx, genaitrace.Forward{})
+			f.EndAt(at(50))
+			p.EndAt(at(30))
+			inf.EndAt(at(70))
+		}, semconv.SpanInferencePrefill, 50, 1},
+		"call, its last chunk": {func(ctx context.Context, r *recording, at moment) {
+			_, call := r.StartCall(ctx, genaitrace.Request{})
+			call.ChunkAt(genaitrace.Visible, at(50))
+			call.EndAt(at(30))
+		}, "chat", 50, 1},
+		"with it is not before it": {func(ctx context.Context, r *recording, at moment) {
+			ctx, inf := r.StartInference(ctx, genaitrace.Request{})
+			_, d := inf.StartDecode(ctx)
+			d.TokenAt(at(50))
+			d.EndAt(at(50))
+			inf.EndAt(at(50))
+		}, semconv.SpanInferenceGenerate, 50, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := record(t)
+				began := time.Now()
+				at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+				tt.run(t.Context(), r, func(ms int) time.Time {
+					time.Sleep(time.Until(at(100))) // all of it is reported later
+					return at(ms)
+				})
+				assert.Equal(t, at(tt.ends), r.span(tt.span).EndTime())
+				assert.Equal(t, tt.faults, r.faults()[semconv.GenAIFaultTime])
+				for _, s := range r.recorder.Ended() {
+					for _, e := range s.Events() {
+						assert.False(t, e.Time.After(s.EndTime()), "%s of %s is after its end", e.Name, s.Name())
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestAServersMetricsHaveTheSpecifiedBucketsAndDimensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := record(t)

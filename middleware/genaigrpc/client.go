@@ -15,6 +15,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/fault"
+	"github.com/genaitrace/otelgenai/middleware/internal/tail"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -122,7 +123,7 @@ func (h *clientHandler) TagRPC(ctx context.Context, info *stats.RPCTagInfo) cont
 		ctx, r.span = h.tracer.Start(ctx, m.name,
 			trace.WithSpanKind(trace.SpanKindClient), m.start, trace.WithTimestamp(r.start))
 	}
-	carried := h.promised(ctx)
+	carried := tail.Promised(ctx, h.tail)
 	if call.Span().IsRecording() {
 		carried = propagation.ContextWithCallerMark(carried)
 	}

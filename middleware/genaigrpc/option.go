@@ -12,6 +12,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/fault"
+	"github.com/genaitrace/otelgenai/middleware/internal/tail"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 )
@@ -52,9 +53,7 @@ func newConfig(opts []Option) config {
 		c.propagator = propagation.New(propagation.WithMeterProvider(c.meterProvider))
 	}
 	c.faults = newFaults(c.meterProvider)
-	if c.tail != nil {
-		c.tail = guardedTail{c.tail, c.faults}
-	}
+	c.tail = tail.Guard(c.tail, c.faults)
 	calls := make(map[string]*ModelCall, len(c.modelCalls))
 	for name, m := range c.modelCalls {
 		counted := *m

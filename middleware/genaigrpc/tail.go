@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
 
-	"github.com/genaitrace/otelgenai/internal/fault"
+	"github.com/genaitrace/otelgenai/middleware/internal/tail"
 	"github.com/genaitrace/otelgenai/propagation"
 )
 
@@ -49,7 +49,7 @@ func TailServerOptions(s TailSampler) []grpc.ServerOption {
 	if s == nil {
 		return nil
 	}
-	s = guardedTail{s, globalFaults()}
+	s = tail.Guard(s, globalFaults())
 	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		resp, err := handler(ctx, req)
 		if md := tell(ctx, s, err); md != nil {
@@ -67,24 +67,6 @@ func TailServerOptions(s TailSampler) []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(unary), grpc.ChainStreamInterceptor(stream)}
 }
 
-// A guardedTail keeps what panics in a TailSampler from the service: it has promised
-// nothing then, and heard nothing.
-type guardedTail struct {
-	TailSampler
-
-	faults *fault.Counter
-}
-
-func (g guardedTail) Promise(ctx context.Context, failed bool) (sc trace.SpanContext) {
-	defer g.faults.Catch(ctx, "TailSampler.Promise panicked, nothing is told of the trace", func() { sc = trace.SpanContext{} })
-	return g.TailSampler.Promise(ctx, failed)
-}
-
-func (g guardedTail) CalleeResponded(ctx context.Context, callee trace.SpanContext) {
-	defer g.faults.Catch(ctx, "TailSampler.CalleeResponded panicked, response not heard", func() {})
-	g.TailSampler.CalleeResponded(ctx, callee)
-}
-
 // tell returns the trailer of an RPC whose handler has returned.
 func tell(ctx context.Context, s TailSampler, err error) metadata.MD {
 	if ctx.Err() != nil {
@@ -97,19 +79,6 @@ func tell(ctx context.Context, s TailSampler, err error) metadata.MD {
 	md := metadata.MD{}
 	propagation.InjectResponse(trace.ContextWithSpanContext(ctx, sc), propagation.GRPCMetadata(md))
 	return md
-}
-
-// promised is ctx with what is known of the trace by now, for the server. The span of a
-// call may have begun before that.
-func (h *clientHandler) promised(ctx context.Context) context.Context {
-	if h.tail == nil || trace.SpanContextFromContext(ctx).IsSampled() {
-		return ctx
-	}
-	sc := h.tail.Promise(ctx, false)
-	if !sc.IsSampled() {
-		return ctx
-	}
-	return trace.ContextWithSpanContext(ctx, sc)
 }
 
 // listen tells the tail sampler what a trailer says.

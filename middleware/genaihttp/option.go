@@ -14,6 +14,7 @@ import (
 
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/internal/fault"
+	"github.com/genaitrace/otelgenai/middleware/internal/tail"
 	"github.com/genaitrace/otelgenai/middleware/wire"
 	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
@@ -62,9 +63,7 @@ func newConfig(opts []Option) config {
 		c.propagators = propagation.New(propagation.WithMeterProvider(c.meterProvider))
 	}
 	c.faults = fault.NewCounter("genaihttp", c.meter())
-	if c.tail != nil {
-		c.tail = guardedTail{c.tail, c.faults}
-	}
+	c.tail = tail.Guard(c.tail, c.faults)
 	return c
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/genaitrace/otelgenai/internal/fault"
 	"github.com/genaitrace/otelgenai/propagation"
 )
 
@@ -42,24 +41,6 @@ func WithTailSampler(s TailSampler) Option {
 	})
 }
 
-// A guardedTail keeps what panics in a TailSampler from the service: it has promised
-// nothing then, and heard nothing.
-type guardedTail struct {
-	TailSampler
-
-	faults *fault.Counter
-}
-
-func (g guardedTail) Promise(ctx context.Context, failed bool) (sc trace.SpanContext) {
-	defer g.faults.Catch(ctx, "TailSampler.Promise panicked, nothing is told of the trace", func() { sc = trace.SpanContext{} })
-	return g.TailSampler.Promise(ctx, failed)
-}
-
-func (g guardedTail) CalleeResponded(ctx context.Context, callee trace.SpanContext) {
-	defer g.faults.Catch(ctx, "TailSampler.CalleeResponded panicked, response not heard", func() {})
-	g.TailSampler.CalleeResponded(ctx, callee)
-}
-
 // spanToTell is the context whose span the response tells.
 func (c *config) spanToTell(ctx context.Context, failed bool) context.Context {
 	if c.tail == nil || c.public {
@@ -70,19 +51,6 @@ func (c *config) spanToTell(ctx context.Context, failed bool) context.Context {
 		return ctx
 	}
 	return trace.ContextWithSpanContext(ctx, promise)
-}
-
-// promised is ctx with what is known of the trace by now, for a callee. The span may have
-// begun before that.
-func (c *config) promised(ctx context.Context) context.Context {
-	if c.tail == nil || trace.SpanContextFromContext(ctx).IsSampled() {
-		return ctx
-	}
-	sc := c.tail.Promise(ctx, false)
-	if !sc.IsSampled() {
-		return ctx
-	}
-	return trace.ContextWithSpanContext(ctx, sc)
 }
 
 // tellLate says in the trailer what was not known when the header went out. The

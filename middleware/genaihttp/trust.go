@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/genaitrace/otelgenai/middleware/internal/tail"
 	"github.com/genaitrace/otelgenai/propagation"
 )
 
@@ -28,7 +29,7 @@ func (c *config) inject(ctx context.Context, target *url.URL, header http.Header
 		sendsTraceparent = sendsTraceparent || strings.EqualFold(field, "traceparent")
 	}
 	if c.trusts(target) {
-		ctx = c.promised(ctx)
+		ctx = tail.Promised(ctx, c.tail)
 		if marked {
 			ctx = propagation.ContextWithCallerMark(ctx)
 		}

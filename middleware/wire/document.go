@@ -95,6 +95,20 @@ func (d *document) complete() bool {
 	return json.Valid(bytes.TrimPrefix(d.kept, bom))
 }
 
+// cut reports whether the end of a container or a string did not come. A document that
+// is no JSON for another reason, such as the NaN of some engines, may be whole.
+func (d *document) cut() bool {
+	if d.tooLong {
+		return false
+	}
+	if !d.long {
+		kept := d.kept
+		d = &document{}
+		d.shorten(kept)
+	}
+	return d.depth > 0 || d.quoted
+}
+
 func (d *document) finish(func(Event)) (rest Event, ok bool) {
 	return Event{Data: d.kept}, len(d.kept) > 0
 }

@@ -303,7 +303,7 @@ func (s *Stream) endDocument(d *document, clean bool, abandoned semconv.GenAIStr
 		return semconv.GenAIStreamTerminalError
 	case d.complete(), s.lost && clean:
 		return ""
-	case abandoned == "" && !clean:
+	case abandoned == "" && (!clean || d.cut()):
 		return semconv.GenAIStreamTerminalTruncated
 	}
 	return abandoned
