@@ -140,6 +140,34 @@ func TestARecordBelongsToItsSpan(t *testing.T) {
 	})
 }
 
+// Wherever the counts are from: here from prefill and from the token clock.
+func TestARecordHasTheTokensOfItsSpan(t *testing.T) {
+	tr, captured := observed(t)
+	ctx, inf := tr.StartInference(t.Context(), genaitrace.Request{Model: "m"})
+	_, p := inf.StartPrefill(ctx, genaitrace.Prompt{Tokens: 12, Cached: new(4)})
+	p.End()
+	_, d := inf.StartDecode(ctx)
+	d.Tokens(3)
+	inf.End()
+
+	got := captured()
+	records := logsNamed(got, semconv.EventGenAICompletion)
+	require.Len(t, records, 1)
+	var of *capture.Span
+	for _, s := range got.Spans {
+		if s.SpanID == records[0].SpanID {
+			of = s
+		}
+	}
+	for key, want := range map[attribute.Key]int64{
+		genaiconv.UsageInputTokensKey: 12, genaiconv.UsageCacheReadInputTokensKey: 4, genaiconv.UsageOutputTokensKey: 3,
+	} {
+		for what, attrs := range map[string]capture.Attributes{"span": of.Attributes, "record": records[0].Attributes} {
+			assert.Contains(t, attrs, key.Int64(want), what)
+		}
+	}
+}
+
 func TestWhatIsSaidCloserWins(t *testing.T) {
 	text := []genaiconv.Message{say(genaiconv.RoleUser, "a question")}
 	for _, c := range []struct {
