@@ -115,9 +115,14 @@ func houseTwin(kv attribute.KeyValue) (attribute.KeyValue, bool) {
 	if !ok {
 		return attribute.KeyValue{}, false
 	}
-	if kv.Value.Type() == attribute.FLOAT64 && t.per != 1 {
-		// Back to the nanosecond that both are made of.
-		return t.key.Float64(math.Round(kv.Value.AsFloat64()*1e9) / (1e9 / t.per)), true
+	if t.per != 1 {
+		switch kv.Value.Type() {
+		case attribute.FLOAT64:
+			// Back to the nanosecond that both are made of.
+			return t.key.Float64(math.Round(kv.Value.AsFloat64()*1e9) / (1e9 / t.per)), true
+		case attribute.INT64:
+			return t.key.Float64(float64(kv.Value.AsInt64()) * t.per), true
+		}
 	}
 	return attribute.KeyValue{Key: t.key, Value: kv.Value}, true
 }

@@ -46,6 +46,13 @@ func TestRewriteConvertsUnitsExactly(t *testing.T) {
 	}
 }
 
+func TestRewriteConvertsWholeSecondsToo(t *testing.T) {
+	official := []attribute.KeyValue{genaiconv.ResponseTimeToFirstChunkKey.Int(2)}
+	assert.Equal(t, []attribute.KeyValue{semconv.AIResponseDelayMs(2000)}, semconv.House.Rewrite(official))
+	count := []attribute.KeyValue{genaiconv.UsageInputTokens(2)}
+	assert.Equal(t, []attribute.KeyValue{semconv.AITokensInput(2)}, semconv.House.Rewrite(count))
+}
+
 func TestStandardCostsNothing(t *testing.T) {
 	attrs := []attribute.KeyValue{genaiconv.RequestModel("m")}
 	assert.Zero(t, testing.AllocsPerRun(100, func() { attrs = semconv.Standard.Rewrite(attrs) }))

@@ -190,8 +190,8 @@ func decodeMessages(v attribute.Value) (list []message, ok bool) {
 	}
 	for _, m := range list {
 		for i := range m.Parts {
-			m.Parts[i].Arguments = compact(m.Parts[i].Arguments)
-			m.Parts[i].Response = compact(m.Parts[i].Response)
+			m.Parts[i].Arguments = canonical(m.Parts[i].Arguments)
+			m.Parts[i].Response = canonical(m.Parts[i].Response)
 		}
 	}
 	back, err := encodeMessages(list)
@@ -217,6 +217,19 @@ func compact(text json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return b.Bytes()
+}
+
+// canonical is a JSON value without spaces, and a string as structure writes it.
+func canonical(value json.RawMessage) json.RawMessage {
+	value = compact(value)
+	if !bytes.HasPrefix(value, []byte(`"`)) {
+		return value
+	}
+	same, err := json.Marshal(text(value))
+	if err != nil {
+		return nil
+	}
+	return same
 }
 
 // structure is the JSON value of a text: itself if it is an object or a list,

@@ -55,6 +55,21 @@ func TestMessages(t *testing.T) {
 				`{"role":"tool","parts":[{"type":"tool_call_response","id":"call_1","response":"rainy"}]}]`),
 		},
 		{
+			name: "a response that JSON can write in several ways", from: translate.Standard, to: translate.OpenInference,
+			in: kv(inMessages, `[{"role":"tool","parts":[{"type":"tool_call_response","id":"1","response":"a < b & \u00e9\/\u2028"}]},`+
+				`{"role":"assistant","parts":[{"type":"tool_call","name":"f","arguments":"x > 1"}]}]`),
+			want: kv("llm.input_messages.0.message.role", "tool", "llm.input_messages.0.message.tool_call_id", "1", "llm.input_messages.0.message.content", "a < b & é/\u2028",
+				"llm.input_messages.1.message.role", "assistant", "llm.input_messages.1.message.tool_calls.0.tool_call.function.name", "f",
+				"llm.input_messages.1.message.tool_calls.0.tool_call.function.arguments", "x > 1"),
+		},
+		{
+			name: "and a span that has it in two of them", from: translate.OpenInference, to: translate.Standard,
+			in: kv(inMessages, `[{"role":"tool","parts":[{"type":"tool_call_response","id":"1","response":"a < b"}]}]`,
+				"llm.input_messages.0.message.role", "tool", "llm.input_messages.0.message.tool_call_id", "1", "llm.input_messages.0.message.content", "a < b"),
+			want:      kv(inMessages, `[{"role":"tool","parts":[{"type":"tool_call_response","id":"1","response":"a < b"}]}]`),
+			wantFound: findings{{"llm.input_messages.*", translate.Duplicate, 1}},
+		},
+		{
 			name: "several texts", from: translate.OpenInference, to: translate.House,
 			in: kv("llm.input_messages.0.message.role", "user",
 				"llm.input_messages.0.message.contents.0.message_content.type", "text", "llm.input_messages.0.message.contents.0.message_content.text", "a",

@@ -208,21 +208,39 @@ func (b *builder) follow(r *route, m metricdata.Metrics, data metricdata.Aggrega
 }
 
 // stay translates the attributes of points that keep the name of their metric.
+// Those that need no translation have the first claim, wherever they stand.
 func (b *builder) stay(m metricdata.Metrics, data metricdata.Aggregation) *metricdata.Metrics {
-	changed := false
+	type target struct {
+		set             attribute.Set
+		changed, unique bool
+	}
+	var targets []target
 	all, _ := split(data, func(set attribute.Set) (attribute.Set, bool) {
 		translated, unique := b.tr.set(set, nil, nil)
-		if translated.Equals(&set) {
+		changed := !translated.Equals(&set)
+		if !changed {
 			b.claim(m.Name, &set)
-			return set, true
 		}
-		if !unique || !b.claim(m.Name, &translated) {
-			b.tr.report.add(m.Name, Conflict)
-			return set, true
-		}
-		changed = true
-		return translated, true
+		targets = append(targets, target{translated, changed, unique})
+		return set, true
 	})
+	changed := false
+	if slices.ContainsFunc(targets, func(t target) bool { return t.changed }) {
+		i := -1
+		all, _ = split(data, func(set attribute.Set) (attribute.Set, bool) {
+			i++
+			t := &targets[i]
+			if !t.changed {
+				return set, true
+			}
+			if !t.unique || !b.claim(m.Name, &t.set) {
+				b.tr.report.add(m.Name, Conflict)
+				return set, true
+			}
+			changed = true
+			return t.set, true
+		})
+	}
 	m.Data = data
 	if b.tr.exemplars(all.data) || changed {
 		b.changed = true

@@ -178,6 +178,12 @@ func TestMetrics(t *testing.T) {
 			wantFound: findings{{"app.queue", translate.Conflict, 1}},
 		},
 		{
+			name: "whichever of them comes first, the one that is there already keeps its place", from: translate.House, to: translate.Standard,
+			in:        metrics{{Name: "app.queue", Unit: "1", Data: durations(seconds("model.name", "m"), seconds("gen_ai.request.model", "m"))}},
+			want:      metrics{{Name: "app.queue", Unit: "1", Data: durations(seconds("model.name", "m"), seconds("gen_ai.request.model", "m"))}},
+			wantFound: findings{{"app.queue", translate.Conflict, 1}},
+		},
+		{
 			name: "latency of an engine, in a unit that its name says", from: translate.VLLM, to: translate.Standard,
 			in: metrics{
 				{Name: "vllm:time_to_first_token_seconds", Data: durations(seconds("model_name", "m", "engine", "0"))},
@@ -208,6 +214,11 @@ func TestMetrics(t *testing.T) {
 				{Name: legT, Unit: "token", Data: tokenHistogram(tokens(30, op, "chat", typ, "cached_input"))},
 			},
 			wantFound: findings{{legT, translate.NoTarget, 1}, {typ, translate.NoTarget, 1}},
+		},
+		{
+			name: "the tokens of its embeddings", from: named(t, "envoy-ai-gateway"), to: translate.Standard,
+			in:   metrics{{Name: legT, Unit: "token", Data: tokenHistogram(tokens(80, op, "embeddings", typ, "input"))}},
+			want: metrics{{Name: newEm, Unit: "{token}", Data: tokenHistogram(tokens(80, op, "embeddings"))}},
 		},
 		{
 			name: "a metric of its namespace without a target", from: translate.Semconv141, to: translate.Standard,
