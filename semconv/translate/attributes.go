@@ -194,12 +194,16 @@ func (s *scratch) translate(i int, v attribute.Value, r *rule) {
 		e.state, e.reason = kept, NoTarget
 		return
 	default:
-		if !e.rename() {
-			return
+		if e.rename() {
+			var exact bool
+			if e.value, exact = convert(e.value, r.scale, r.dst.Type); !exact {
+				e.state, e.reason = kept, NotExact
+			}
 		}
-		var exact bool
-		if e.value, exact = convert(e.value, r.scale, r.dst.Type); !exact {
-			e.state, e.reason = kept, NotExact
+		if e.state == narrowed && r.rank == 0 {
+			e.state = kept // one key cannot have both
+		}
+		if e.state == kept {
 			if r.rank > 0 {
 				return
 			}

@@ -38,6 +38,13 @@ func kv(pairs ...any) []attribute.KeyValue {
 	return out
 }
 
+func parsed(t testing.TB, file string) *translate.Vocabulary {
+	t.Helper()
+	v, err := translate.Parse([]byte(file))
+	require.NoError(t, err)
+	return v
+}
+
 type findings = []translate.Finding
 
 func TestAttributes(t *testing.T) {
@@ -198,6 +205,19 @@ func TestAttributes(t *testing.T) {
 			in:        kv("ai.operation", "llm.generate"),
 			want:      kv("ai.operation", "llm.generate"),
 			wantFound: findings{{"ai.operation", translate.Ambiguous, 1}},
+		},
+		// Where both vocabularies have the key, it stands once.
+		{
+			name: "a member that the target reads as another one", from: translate.Semconv141, to: named(t, "envoy-ai-gateway"),
+			in:        kv("gen_ai.provider.name", "azure.openai"),
+			want:      kv("gen_ai.provider.name", "azure.openai"),
+			wantFound: findings{{"gen_ai.provider.name", translate.Narrowed, 1}},
+		},
+		{
+			name: "a member without a target keeps its place", from: parsed(t, `{"name": "fork", "extends": "openinference", "attributes": [{"theirs": "fork.kind", "ours": "gen_ai.operation.name"}]}`), to: translate.OpenInference,
+			in:        kv("openinference.span.kind", "GUARDRAIL", "fork.kind", "execute_tool"),
+			want:      kv("openinference.span.kind", "GUARDRAIL", "fork.kind", "execute_tool"),
+			wantFound: findings{{"fork.kind", translate.Conflict, 1}, {"openinference.span.kind", translate.NoTarget, 1}},
 		},
 		// OpenInference.
 		{
