@@ -44,7 +44,7 @@ type route struct {
 // compileMetrics joins the metrics of the two vocabularies. What keeps its name,
 // its unit and its attributes needs no route.
 func (t *Translator) compileMetrics() {
-	t.routes = make(map[string][]route)
+	t.routes, t.units = make(map[string][]route), make(map[string]string)
 	for i := range t.from.Metrics {
 		src := &t.from.Metrics[i]
 		dst := t.to.written[src.Ours]
@@ -52,6 +52,7 @@ func (t *Translator) compileMetrics() {
 			continue
 		}
 		if src.Theirs == dst.Theirs && src.Unit == dst.Unit && maps.Equal(src.TheirsOnly, dst.TheirsOnly) {
+			t.units[dst.Theirs] = dst.Unit
 			continue
 		}
 		r := route{src: src, name: dst.Theirs, unit: dst.Unit}
@@ -246,7 +247,29 @@ func (b *builder) stay(m metricdata.Metrics, data metricdata.Aggregation) *metri
 		b.changed = true
 		m.Data = all.data
 	}
+	b.unit(&m)
 	return &m
+}
+
+// unit converts a metric that keeps its name and states another unit than the
+// target vocabulary.
+func (b *builder) unit(m *metricdata.Metrics) {
+	unit := b.tr.units[m.Name]
+	if unit == "" || m.Unit == "" || m.Unit == unit {
+		return
+	}
+	scale, ok := ratio(m.Unit, unit)
+	data := m.Data
+	if ok {
+		data, ok = rescale(data, scale)
+	}
+	if !ok {
+		if len(b.tr.routes[m.Name]) == 0 { // else it is reported already
+			b.tr.report.add(m.Name, NotExact)
+		}
+		return
+	}
+	m.Data, m.Unit, b.changed = data, unit, true
 }
 
 func (b *builder) claim(metric string, set *attribute.Set) bool {

@@ -63,6 +63,7 @@ const (
 	newEm = "gen_ai.client.embeddings.operation.input_tokens"
 	newIn = "gen_ai.client.inference.operation.input_tokens"
 	newOu = "gen_ai.client.inference.operation.output_tokens"
+	srvT  = "gen_ai.server.time_to_first_token"
 	cntIn = "gen_ai.client.inference.usage.input_tokens"
 	cntOu = "gen_ai.client.inference.usage.output_tokens"
 )
@@ -141,6 +142,26 @@ func TestMetrics(t *testing.T) {
 				Min: metricdata.NewExtrema(2500.0), Max: metricdata.NewExtrema(2500.0), Sum: 2500,
 			})}},
 			want: metrics{{Name: newD, Unit: "s", Data: durations(seconds(op, "chat"))}},
+		},
+		{
+			name: "where the name stays, too", from: translate.Semconv141, to: translate.Standard,
+			in: metrics{
+				{Name: srvT, Unit: "ms", Data: durations(point{
+					Attributes: attribute.NewSet(kv(op, "chat")...), Count: 1, Bounds: []float64{1000, 10000}, BucketCounts: []uint64{0, 1, 0},
+					Min: metricdata.NewExtrema(2500.0), Max: metricdata.NewExtrema(2500.0), Sum: 2500,
+				})},
+				{Name: legD, Unit: "ms", Data: durations(point{
+					Attributes: attribute.NewSet(kv(op, "invoke_agent")...), Count: 1, Bounds: []float64{1000, 10000}, BucketCounts: []uint64{0, 1, 0},
+					Min: metricdata.NewExtrema(2500.0), Max: metricdata.NewExtrema(2500.0), Sum: 2500,
+				})},
+				exponential("gen_ai.server.request.duration", "ms"),
+			},
+			want: metrics{
+				{Name: srvT, Unit: "s", Data: durations(seconds(op, "chat"))},
+				{Name: legD, Unit: "s", Data: durations(seconds(op, "invoke_agent"))},
+				exponential("gen_ai.server.request.duration", "ms"),
+			},
+			wantFound: findings{{"gen_ai.server.request.duration", translate.NotExact, 1}},
 		},
 		{
 			name: "one that is no unit of time is not guessed", from: translate.Semconv141, to: translate.Standard,

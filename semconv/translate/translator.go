@@ -21,6 +21,7 @@ type Translator struct {
 	names      map[string][]namePart
 	eventNames map[string][]eventRule
 	routes     map[string][]route
+	units      map[string]string     // of the metrics that keep their name and unit
 	slots      map[attribute.Key]int // the target keys, numbered
 	report     report
 	scratch    sync.Pool // of *scratch
