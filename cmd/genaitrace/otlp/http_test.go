@@ -231,6 +231,32 @@ func TestCloseDoesNotWaitLongerThanItsContext(t *testing.T) {
 	}
 }
 
+func TestCloseDoesNotWaitForASinkLongerThanItsContext(t *testing.T) {
+	for name, addr := range map[string]func(*Receiver) string{"gRPC": (*Receiver).GRPCAddr, "gRPC on the HTTP port": (*Receiver).HTTPAddr} {
+		t.Run(name, func(t *testing.T) {
+			entered, release := make(chan struct{}), make(chan struct{})
+			r, err := Listen(Config{Sink: func(*capture.Capture) { close(entered); <-release }})
+			require.NoError(t, err)
+			sent := make(chan error, 1)
+			go func() { sent <- invoke(t, addr(r), "trace.v1.TraceService", nil) }()
+			<-entered
+
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			closed := make(chan error, 1)
+			go func() { closed <- r.Close(ctx) }()
+			select {
+			case err = <-closed:
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			case <-time.After(10 * time.Second):
+				t.Error("Close waits for the sink")
+			}
+			close(release)
+			<-sent // answered or broken off
+		})
+	}
+}
+
 func TestACompressedBodyMayHoldSeveralGzipStreams(t *testing.T) {
 	r := started(t, Config{})
 	var body bytes.Buffer

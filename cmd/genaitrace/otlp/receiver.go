@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
@@ -188,8 +187,8 @@ func (r *Receiver) end() {
 }
 
 // Close stops listening and waits until what is being received has an answer, or ctx
-// ends; then it breaks the connections and returns the error of ctx. What was kept
-// stays. Only the first call does something.
+// ends; then it breaks the connections and returns the error of ctx, even where Sink has
+// not returned. What was kept stays. Only the first call does something.
 func (r *Receiver) Close(ctx context.Context) error {
 	r.closing.Do(func() { r.closed = r.close(ctx) })
 	return r.closed
@@ -200,14 +199,19 @@ func (r *Receiver) close(ctx context.Context) error {
 	if err != nil {
 		_ = r.http.Close() // err says more
 	}
-	// A graceful stop waits for senders to hang up; Stop ends the wait.
-	stop := context.AfterFunc(ctx, r.grpc.Stop)
-	r.grpc.GracefulStop()
-	if !stop() {
-		err = errors.Join(err, ctx.Err())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		r.grpc.GracefulStop()
+		r.serving.Wait()
+	}()
+	select {
+	case <-stopped:
+		return err
+	case <-ctx.Done():
+		go r.grpc.Stop() // the graceful stop waits for senders to hang up, and both for a Sink
+		return ctx.Err()
 	}
-	r.serving.Wait()
-	return err
 }
 
 // quiet keeps the HTTP server from writing to the program's standard error.
