@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -54,13 +55,23 @@ func (d *decoder) json(all []signal, doc []byte) (*capture.Capture, *damage) {
 		return nil
 	})
 	if err == nil {
-		return got, nil
+		return got, formerScopes(doc, got)
 	}
 	if found := diagnoseJSON(doc); found != nil {
 		return nil, found
 	}
 	reason, _, _ := strings.Cut(err.Error(), ", error found in") // what follows repeats the document
 	return nil, &damage{text: reason}
+}
+
+// formerScopes finds the key of the scopes before version 1.0 in a document of which
+// nothing came: pdata passes over it and over all that it holds.
+func formerScopes(doc []byte, got *capture.Capture) *damage {
+	at := bytes.Index(doc, []byte(`"instrumentationLibrary`))
+	if at < 0 || len(got.Spans)+len(got.Metrics)+len(got.Logs)+got.Dropped > 0 {
+		return nil
+	}
+	return &damage{offset: at, text: removed.mismatch(0) + "; expected scopeSpans, scopeMetrics or scopeLogs"}
 }
 
 func (d *decoder) jsonInto(to *capture.Capture, s signal, doc []byte) error {

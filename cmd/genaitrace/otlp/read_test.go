@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -213,7 +214,13 @@ func TestDamageNamesThePlace(t *testing.T) {
 		"object for a list":    {`{"resourceSpans":{}}`, `f:1:18: resourceSpans: found an object; expected a list`},
 		"text for an object":   {`{"resourceSpans":["x"]}`, `f:1:19: resourceSpans[0]: found the text "x"; expected an object`},
 		"bad base64":           {span(`"attributes":[{"key":"k","value":{"bytesValue":"***"}}]`), `f:1:92: resourceSpans[0].scopeSpans[0].spans[0].attributes[0].value.bytesValue: found the text "***"; expected base64`},
-		"unknown kind":         {span(`"kind":"SPAN_KIND_GPU"`), `f:1:1: ReadEnumValue: unknown string value`},
+		"unknown kind":         {span(`"kind":"SPAN_KIND_GPU"`), `f:1:52: resourceSpans[0].scopeSpans[0].spans[0].kind: found the text "SPAN_KIND_GPU"; expected a whole number or a name such as SPAN_KIND_SERVER`},
+		"fraction for a kind":  {span(`"kind":2.0`), `f:1:52: resourceSpans[0].scopeSpans[0].spans[0].kind: found 2.0; expected a whole number or a name such as SPAN_KIND_SERVER`},
+		"null for an id":       {span(`"name":null,"parentSpanId":null`), `f:1:72: resourceSpans[0].scopeSpans[0].spans[0].parentSpanId: found null; expected 16 hexadecimal digits, or nothing`},
+		"null for a time":      {span(`"startTimeUnixNano":null`), `f:1:65: resourceSpans[0].scopeSpans[0].spans[0].startTimeUnixNano: found null; expected a whole number, or nothing`},
+		"too many flags":       {span(`"flags":4294967296`), `f:1:53: resourceSpans[0].scopeSpans[0].spans[0].flags: found 4294967296; expected a whole number of 32 bits`},
+		"too large an integer": {span(`"attributes":[{"key":"k","value":{"intValue":"9223372036854775808"}}]`), `f:1:90: resourceSpans[0].scopeSpans[0].spans[0].attributes[0].value.intValue: found the text "9223372036854775808"; expected a whole number of 64 bits`},
+		"former scopes":        {`{"resourceSpans":[{"instrumentationLibrarySpans":[{"spans":[{"name":"a"}]}]}]}`, `f:1:20: a field that OTLP removed before version 1.0; expected scopeSpans, scopeMetrics or scopeLogs`},
 		"missing comma":        {span(`"name":"a" "kind":2`), `f:1:56: resourceSpans[0].scopeSpans[0].spans[0]: no valid JSON: invalid character '"' after object key:value pair`},
 		"cut off":              {line("01") + line("02")[:60], `f:2:61: resourceSpans[0].scopeSpans[0].spans[0].traceId: the document is cut off here`},
 		"cut off in a text":    {line("01")[:75] + "\n" + line("02"), `f:1:76: a text is not closed: it holds the character '\n'`},
@@ -239,6 +246,20 @@ func TestDamageNamesThePlace(t *testing.T) {
 			assert.Nil(t, got)
 			assert.EqualError(t, err, c.want)
 		})
+	}
+}
+
+func TestEveryNameOfANumberIsRead(t *testing.T) {
+	for field, doc := range map[string]string{
+		"kind":                   `{"resourceSpans":[{"scopeSpans":[{"spans":[{"kind":%q}]}]}]}`,
+		"code":                   `{"resourceSpans":[{"scopeSpans":[{"spans":[{"status":{"code":%q}}]}]}]}`,
+		"aggregationTemporality": `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"sum":{"aggregationTemporality":%q}}]}]}]}`,
+		"severityNumber":         `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"severityNumber":%q}]}]}]}`,
+	} {
+		for _, name := range enumNames[field] {
+			_, err := Read("f", strings.NewReader(fmt.Sprintf(doc, name)))
+			assert.NoError(t, err)
+		}
 	}
 }
 

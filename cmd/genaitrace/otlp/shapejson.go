@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -114,7 +115,7 @@ func (w *jsonWalk) value(f field) *damage {
 
 // element returns what a list holds.
 func (f field) element() (field, bool) {
-	lists := map[kind]kind{many: one, texts: text, integers: integer, fixed64s: fixed64, doubles: double}
+	lists := map[kind]kind{many: one, texts: text, integers: fixed64, fixed64s: fixed64, doubles: double}
 	k, ok := lists[f.kind]
 	return field{f.name, k, f.of}, ok
 }
@@ -149,28 +150,28 @@ func (w *jsonWalk) single(f field) *damage {
 		})
 	}
 	token, d := w.next()
-	if d != nil || token == nil {
+	if d != nil || token == nil && f.kind == text {
 		return d
 	}
-	if want := f.kind.refuses(token); want != "" {
+	if want := f.refuses(token); want != "" {
 		return w.unexpected(token, want)
 	}
 	return nil
 }
 
-// refuses returns what the kind wants to have instead of the token, and nothing
+// refuses returns what the field wants to have instead of the token, and nothing
 // where that is right.
-func (k kind) refuses(token json.Token) string {
+func (f field) refuses(token json.Token) string {
 	s, isText := token.(string)
 	number, isNumber := token.(json.Number)
 	if isNumber {
 		s = number.String()
 	}
-	switch k {
+	switch f.kind {
 	case text:
 		return unless(isText, "a text")
 	case traceID, spanID:
-		size := map[kind]int{traceID: 16, spanID: 8}[k]
+		size := map[kind]int{traceID: 16, spanID: 8}[f.kind]
 		id, err := hex.DecodeString(s)
 		return unless(isText && err == nil && (len(id) == size || s == ""), fmt.Sprintf("%d hexadecimal digits", 2*size))
 	case blob:
@@ -180,8 +181,16 @@ func (k kind) refuses(token json.Token) string {
 		_, ok := token.(bool)
 		return unless(ok, "true or false")
 	case enum:
-		return unless(isText || isNumber, "a number or the name of one")
-	case integer, fixed32, fixed64:
+		_, err := strconv.ParseInt(s, 10, 32)
+		names := enumNames[f.name]
+		return unless(isNumber && err == nil || isText && slices.Contains(names, s), "a whole number or a name such as "+names[len(names)-1])
+	case integer:
+		_, err := strconv.ParseInt(s, 10, 64)
+		return unless((isText || isNumber) && err == nil, "a whole number of 64 bits")
+	case fixed32:
+		_, err := strconv.ParseUint(s, 10, 32)
+		return unless((isText || isNumber) && err == nil, "a whole number of 32 bits")
+	case fixed64:
 		_, signed := strconv.ParseInt(s, 10, 64)
 		_, unsigned := strconv.ParseUint(s, 10, 64)
 		return unless((isText || isNumber) && (signed == nil || unsigned == nil), "a whole number")
@@ -190,6 +199,26 @@ func (k kind) refuses(token json.Token) string {
 		return unless((isText || isNumber) && err == nil, "a number")
 	}
 	return ""
+}
+
+// enumNames holds the names that pdata knows for the numbers of a field.
+var enumNames = map[string][]string{
+	"kind":                   {"SPAN_KIND_UNSPECIFIED", "SPAN_KIND_INTERNAL", "SPAN_KIND_CLIENT", "SPAN_KIND_PRODUCER", "SPAN_KIND_CONSUMER", "SPAN_KIND_SERVER"},
+	"code":                   {"STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"},
+	"aggregationTemporality": {"AGGREGATION_TEMPORALITY_UNSPECIFIED", "AGGREGATION_TEMPORALITY_CUMULATIVE", "AGGREGATION_TEMPORALITY_DELTA"},
+	"severityNumber":         severityNames(),
+}
+
+func severityNames() []string {
+	names := []string{"SEVERITY_NUMBER_UNSPECIFIED"}
+	for _, level := range []string{"TRACE", "DEBUG", "WARN", "ERROR", "FATAL", "INFO"} {
+		for _, step := range []string{"4", "3", "2", ""} {
+			if level+step != "TRACE" { // pdata has it with a blank at its end
+				names = append(names, "SEVERITY_NUMBER_"+level+step)
+			}
+		}
+	}
+	return names
 }
 
 func unless(ok bool, want string) string {
@@ -204,6 +233,8 @@ func (w *jsonWalk) unexpected(token json.Token, want string) *damage {
 	const longest = 40
 	var found string
 	switch t := token.(type) {
+	case nil:
+		found, want = "null", want+", or nothing"
 	case json.Delim:
 		found = map[json.Delim]string{'{': "an object", '[': "a list"}[t]
 	case string:
