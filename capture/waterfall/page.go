@@ -183,7 +183,7 @@ func newRowView(r row, a axis) rowView {
 			to = max(a.percent(s.End), from)
 		}
 		v.Left, v.Width = css(from), css(to-from)
-		v.Started = formatDuration(s.Start.Sub(a.start))
+		v.Started = a.since(s.Start)
 	}
 	if at, ok := s.firstToken(); ok {
 		v.Token = css(a.percent(at))
@@ -192,7 +192,7 @@ func newRowView(r row, a axis) rowView {
 		v.Attributes = append(v.Attributes, fieldView{key, cutValue(s.Attributes[key])})
 	}
 	for _, e := range s.Events[:min(len(s.Events), maxEvents)] {
-		v.Events = append(v.Events, fieldView{e.Name, formatDuration(e.Time.Sub(a.start))})
+		v.Events = append(v.Events, fieldView{e.Name, a.since(e.Time)})
 	}
 	v.MoreEvents = len(s.Events) - len(v.Events)
 	return v
@@ -243,7 +243,7 @@ func newTimelineView(r row, a axis) (timelineView, bool) {
 	}
 	v := timelineView{
 		Of: r.label, Unit: line.Unit, Count: len(line.Gaps), Stride: max(line.Stride, 1),
-		First:  formatDuration(line.First.Sub(a.start)),
+		First:  a.since(line.First),
 		Median: formatDuration(quantile(0.5)), P95: formatDuration(quantile(0.95)), Max: formatDuration(sorted[len(sorted)-1]),
 	}
 	const floor = float64(10 * time.Microsecond)
@@ -266,6 +266,14 @@ func (a axis) percent(t time.Time) float64 {
 		return 0
 	}
 	return 100 * min(max(float64(t.Sub(a.start))/float64(a.total), 0), 1)
+}
+
+// since says how long after the start of the trace t is, nothing where that is not known.
+func (a axis) since(t time.Time) string {
+	if t.IsZero() || a.start.IsZero() {
+		return ""
+	}
+	return formatDuration(t.Sub(a.start))
 }
 
 // css writes a percentage.

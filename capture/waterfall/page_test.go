@@ -242,3 +242,19 @@ func TestAPageOfManyTracesStaysReadable(t *testing.T) {
 	assert.Contains(t, html, "2950 of 3000 spans are left out: no more than 50 are shown")
 	assert.Less(t, len(html), 20<<20)
 }
+
+func TestAnEventOffTheTraceHasNoFalseTime(t *testing.T) {
+	start := time.Unix(1_700_000_000, 0)
+	span := waterfall.Span{TraceID: "t", SpanID: "1", Name: "a", Start: start, End: start.Add(time.Second), Events: []waterfall.Event{
+		{Name: "early", Time: start.Add(-30 * time.Millisecond)}, {Name: "untimed"},
+	}}
+	html := page(t, []waterfall.Span{span}, waterfall.PageOptions{})
+	assert.Contains(t, html, "<code>early</code></th><td>-30.0 ms</td>")
+	assert.Contains(t, html, "<code>untimed</code></th><td></td>")
+
+	span.Start, span.End = time.Time{}, time.Time{}
+	span.Timeline = &waterfall.Timeline{Unit: "tokens", First: start, Gaps: []time.Duration{time.Millisecond}}
+	html = page(t, []waterfall.Span{span}, waterfall.PageOptions{})
+	assert.Contains(t, html, "<code>early</code></th><td></td>", "the trace has no start")
+	assert.Contains(t, html, `<p class="soft">1 gaps: median 1.0 ms`)
+}

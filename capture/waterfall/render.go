@@ -275,6 +275,8 @@ func duration(s *Span) string {
 // a measured time never reads as zero.
 func formatDuration(d time.Duration) string {
 	switch {
+	case d < 0:
+		return "-" + formatDuration(-max(d, -math.MaxInt64))
 	case d == 0:
 		return "0.0 ms"
 	case d < 50*time.Microsecond:
