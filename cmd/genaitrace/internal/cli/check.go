@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,6 +66,7 @@ func (a *app) check() *cobra.Command {
 
 // source is one file of a capture.
 type source struct {
+	name   string
 	reader *otlp.Reader
 	file   io.Closer
 	newest time.Time // of the spans read so far
@@ -104,7 +106,17 @@ func (a *app) feed(ctx context.Context, paths []string, add func(*capture.Captur
 		}
 	}
 	add(&capture.Capture{Metrics: metrics.Metrics()})
+	for _, s := range sources {
+		a.noteDropped(s.name+": ", s.reader.Dropped())
+	}
 	return nil
+}
+
+// noteDropped tells what was not kept, by reason.
+func (a *app) noteDropped(from string, dropped map[string]int) {
+	for _, reason := range slices.Sorted(maps.Keys(dropped)) {
+		a.notef("%s%d spans, points and log records were dropped: %s", from, dropped[reason], reason)
+	}
 }
 
 func (a *app) sources(paths []string) ([]*source, error) {
@@ -123,7 +135,7 @@ func (a *app) sources(paths []string) ([]*source, error) {
 			}
 			file = f
 		}
-		sources = append(sources, &source{reader: otlp.NewReader(name, file), file: file})
+		sources = append(sources, &source{name: name, reader: otlp.NewReader(name, file), file: file})
 	}
 	return sources, nil
 }

@@ -100,16 +100,14 @@ func (s *server) receive(ctx context.Context, args []string) (got *capture.Captu
 
 	receiver, err := otlp.Listen(s.config(len(args) == 0))
 	if err != nil {
-		return nil, nil, fail(exitFailed, "the receiver cannot start: %w", err)
+		return nil, nil, fail(exitFailed, "the receiver cannot start: %w; --grpc and --http say where it listens, --remote that others may reach it", err)
 	}
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.grace)
 		defer cancel()
 		_ = receiver.Close(closing) // who still sends after all that is cut off
 		got = receiver.Capture()
-		for reason, n := range receiver.Dropped() {
-			s.notef("%d spans, points and log records were dropped: %s", n, reason)
-		}
+		s.noteDropped("", receiver.Dropped())
 	}()
 	if len(args) == 0 {
 		s.notef("receiving OTLP on %s (gRPC) and %s (HTTP and gRPC) until an interrupt: OTEL_EXPORTER_OTLP_ENDPOINT=http://%[2]s", receiver.GRPCAddr(), receiver.HTTPAddr())

@@ -226,6 +226,8 @@ func TestServeSaysWhatKeepsItFromRunning(t *testing.T) {
 	}{
 		{"a port is taken for gRPC", serve("--grpc", taken.Addr().String(), "--", "true"), 4, "address already in use"},
 		{"a port is taken for HTTP", serve("--http", taken.Addr().String(), "--", "true"), 4, "address already in use"},
+		{"a taken port has a way out", serve("--http", taken.Addr().String(), "--", "true"), 4, "; --grpc and --http say where it listens"},
+		{"others can reach it", serve("--http", ":0", "--", "true"), 4, "--remote that others may reach it"},
 		{"the command is not found", serve("--", "no-such-command"), 4, `the command cannot be run: exec: "no-such-command": executable file not found in $PATH`},
 		{"the command is no program", serve("--", "./testdata/good.json"), 4, "the command cannot be run: fork/exec ./testdata/good.json: permission denied"},
 		{"the dashes are missing", serve("go", "test"), 2, `"go" is no flag; a command goes behind --, as in: genaitrace serve --contract FILE -- go test`},

@@ -49,6 +49,14 @@ func TestViewDrawsTraces(t *testing.T) {
 	}
 }
 
+func TestWhatACaptureLosesIsTold(t *testing.T) {
+	const doc = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"spanId":"00f067aa0ba902b7"},{"traceId":"4bf92f3577b34da6a3ce929d0e0e4736","spanId":"00f067aa0ba902b7"}]}]}]}`
+	for _, args := range [][]string{{"view", "-"}, withContract("-")} {
+		got := run(t, strings.NewReader(doc), nil, args...)
+		assert.Contains(t, got.stderr, "genaitrace: stdin: 1 spans, points and log records were dropped: span without a trace id\n", args[0])
+	}
+}
+
 // The trace of good.json at three times, the second one longer than the others.
 func TestViewChoosesTraces(t *testing.T) {
 	const id = "4bf92f3577b34da6a3ce929d0e0e473"
