@@ -68,7 +68,7 @@ func timeline(s waterfall.Span) *waterfall.Timeline {
 			}
 		}
 	}
-	if packed := text(s, semconv.GenAIChunkTimelineKey); packed != "" {
+	if packed := text(s, semconv.GenAIChunkTimelineKey); packed != "" && !s.Start.IsZero() {
 		if seconds, ok := number(s, genaiconv.ResponseTimeToFirstChunkKey); ok {
 			return decode(packed, "chunks", s.Start.Add(fromSeconds(seconds)))
 		}

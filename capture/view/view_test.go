@@ -95,10 +95,14 @@ func TestATimelineThatCannotBePlaced(t *testing.T) {
 		"not packed":          {Attributes: capture.Attributes{semconv.GenAITokenTimeline("???")}, Events: []capture.Event{first}},
 		"no first chunk":      {Attributes: capture.Attributes{semconv.GenAIChunkTimeline(packed)}},
 		"negative":            {Attributes: capture.Attributes{semconv.GenAIChunkTimeline(packed), semconv.AIResponseDelayMs(-1)}},
+		"no start":            {Attributes: capture.Attributes{semconv.GenAIChunkTimeline(packed), semconv.AIResponseDelayMs(1)}},
 		"next century":        {Attributes: capture.Attributes{semconv.GenAIChunkTimeline(packed), semconv.AIResponseDelayMs(1e15)}},
 		"of another type":     {Attributes: capture.Attributes{attribute.Int("genai.token.timeline", 1)}, Events: []capture.Event{first}},
 	} {
-		s.Start, s.SpanID = start, trace.SpanID{1}
+		s.SpanID = trace.SpanID{1}
+		if name != "no start" {
+			s.Start = start
+		}
 		got := view.Spans([]*capture.Span{s})
 		require.Len(t, got, 1)
 		assert.Nil(t, got[0].Timeline, name)

@@ -4,6 +4,7 @@ package cli_test
 
 import (
 	"bytes"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -251,4 +252,20 @@ func TestCheckRunsAsAProgram(t *testing.T) {
 		_ = cmd.Run() // the exit code says more
 		assert.Equal(t, code, cmd.ProcessState.ExitCode(), args)
 	}
+}
+
+func TestAPageGoesIntoAPipeAndDoesNotReplaceIt(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "page")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	page := make(chan string, 1)
+	go func() {
+		text, _ := os.ReadFile(pipe)
+		page <- string(text)
+	}()
+	got := run(t, nil, nil, "view", "--html", pipe, good)
+	require.Equal(t, 0, got.code, got.stderr)
+	info, err := os.Stat(pipe)
+	require.NoError(t, err)
+	require.Equal(t, fs.ModeNamedPipe, info.Mode().Type(), "it was replaced")
+	assert.True(t, strings.HasPrefix(<-page, "<!DOCTYPE html>"))
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -153,7 +154,7 @@ func bounds(t *capture.Trace) (start, end time.Time) {
 }
 
 // writePage writes the page in one go: to a new file in the place of an old one, so
-// that one that fails leaves the old one.
+// that one that fails leaves the old one. What is no file, such as a pipe, it writes to.
 func (a *app) writePage(paths []string, traces []*capture.Trace, to string) (err error) {
 	var spans []waterfall.Span
 	for _, t := range traces {
@@ -164,9 +165,22 @@ func (a *app) writePage(paths []string, traces []*capture.Trace, to string) (err
 		names = append(names, filepath.Base(path))
 	}
 	opts := waterfall.PageOptions{Title: strings.Join(names, ", "), MaxTraces: len(traces)}
+	render := func(w io.Writer) error {
+		out := bufio.NewWriter(w)
+		return errors.Join(waterfall.RenderPage(out, spans, opts), out.Flush())
+	}
 	if to == "-" {
-		out := bufio.NewWriter(a.stdout)
-		if err := errors.Join(waterfall.RenderPage(out, spans, opts), out.Flush()); err != nil {
+		if err := render(a.stdout); err != nil {
+			return &failure{exitFailed, err}
+		}
+		return nil
+	}
+	if old, err := os.Stat(to); err == nil && !old.Mode().IsRegular() {
+		f, err := os.OpenFile(to, os.O_WRONLY, 0) //nolint:gosec // the user names it
+		if err != nil {
+			return &failure{exitUsage, err}
+		}
+		if err := errors.Join(render(f), f.Close()); err != nil {
 			return &failure{exitFailed, err}
 		}
 		return nil
@@ -180,8 +194,7 @@ func (a *app) writePage(paths []string, traces []*capture.Trace, to string) (err
 			_ = os.Remove(f.Name()) // what is half written
 		}
 	}()
-	out := bufio.NewWriter(f)
-	if err := errors.Join(waterfall.RenderPage(out, spans, opts), out.Flush(), f.Chmod(0o600), f.Close()); err != nil {
+	if err := errors.Join(render(f), f.Chmod(0o600), f.Close()); err != nil {
 		return &failure{exitFailed, err}
 	}
 	if err := os.Rename(f.Name(), to); err != nil {
