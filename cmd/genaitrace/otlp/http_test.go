@@ -86,6 +86,17 @@ func TestASenderLearnsWhatWasDropped(t *testing.T) {
 	assert.Equal(t, map[string]int{noSpanID: 1, noTraceID: 2}, r.Dropped())
 }
 
+func TestRejectedAreDataPoints(t *testing.T) {
+	r := started(t, Config{})
+	got := post(t, r, "/v1/metrics", contentJSON, `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[
+		{"sum":{"dataPoints":[{"asInt":"1"},{"asInt":"2"},{"asInt":"3"}]}},
+		{"histogram":{"dataPoints":[{"count":"1"}]}},
+		{"name":"kept","gauge":{"dataPoints":[{"asInt":"1","exemplars":[{}]}]}}]}]}]}`)
+	assert.Equal(t, http.StatusOK, got.code)
+	assert.JSONEq(t, `{"partialSuccess":{"rejectedDataPoints":"4","errorMessage":"1 × exemplar without a value; 4 × metric without a name"}}`, got.body)
+	assert.Equal(t, map[string]int{noExemplar: 1, noMetricName: 4}, r.Dropped())
+}
+
 func TestBadRequestsAreRefusedAndSurvived(t *testing.T) {
 	r := started(t, Config{MaxBody: 10_000})
 	bomb := zip(t, bytes.NewReader(make([]byte, 4<<20)))

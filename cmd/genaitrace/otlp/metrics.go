@@ -13,7 +13,7 @@ import (
 
 // Reasons for which metrics and points are not kept.
 const (
-	noMetricName = "metric without a name"
+	noMetricName = "metric without a name" // each point of it
 	noMetricData = "metric without data"
 	noPointValue = "data point without a value"
 	badBuckets   = "histogram point whose buckets do not match its bounds"
@@ -28,7 +28,7 @@ func (d *decoder) metrics(to *capture.Capture, from pmetric.Metrics) {
 			for _, m := range sm.Metrics().All() {
 				switch {
 				case m.Name() == "":
-					d.drop(noMetricName)
+					d.dropped[noMetricName] += max(1, pointsOf(m))
 				case m.Type() == pmetric.MetricTypeEmpty:
 					d.drop(noMetricData)
 				default:
@@ -71,6 +71,22 @@ func (d *decoder) metric(m pmetric.Metric, resource *capture.Resource, scope *ca
 		d.summaries(got, m.Summary().DataPoints())
 	}
 	return got
+}
+
+func pointsOf(m pmetric.Metric) int {
+	switch m.Type() {
+	case pmetric.MetricTypeGauge:
+		return m.Gauge().DataPoints().Len()
+	case pmetric.MetricTypeSum:
+		return m.Sum().DataPoints().Len()
+	case pmetric.MetricTypeHistogram:
+		return m.Histogram().DataPoints().Len()
+	case pmetric.MetricTypeExponentialHistogram:
+		return m.ExponentialHistogram().DataPoints().Len()
+	case pmetric.MetricTypeSummary:
+		return m.Summary().DataPoints().Len()
+	}
+	return 0
 }
 
 func temporalityOf(t pmetric.AggregationTemporality) capture.Temporality {

@@ -186,7 +186,9 @@ func addCounts(to, more map[string]int) {
 func response(s signal, in encoding, dropped map[string]int) ([]byte, error) {
 	rejected, reasons := int64(0), make([]string, 0, len(dropped))
 	for _, reason := range slices.Sorted(maps.Keys(dropped)) {
-		rejected += int64(dropped[reason])
+		if reason != noExemplar { // its point is kept
+			rejected += int64(dropped[reason])
+		}
 		reasons = append(reasons, fmt.Sprintf("%d × %s", dropped[reason], reason))
 	}
 	message := strings.Join(reasons, "; ")
