@@ -23,7 +23,8 @@ import (
 // Format is a form in which telemetry is written.
 type Format int8
 
-// Formats. JSON is one document. The others are streams of exports, each with at
+// Formats. JSON is one document, which [Read] refuses beyond [DefaultMaxMessage]: what
+// may be large is better a stream. The others are streams of exports, each with at
 // most 512 spans, metrics or log records: JSON one a line, protobuf each after its
 // length in 4 bytes, big endian. The file exporter of the OpenTelemetry Collector
 // writes the same.

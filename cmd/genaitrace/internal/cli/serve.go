@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +54,7 @@ func (a *app) serve() *cobra.Command {
 	f.BoolVar(&s.remote, "remote", false, "let --grpc and --http be addresses that other machines reach: what comes is neither\nencrypted nor authenticated")
 	f.DurationVar(&s.grace, "grace", 5*time.Second, "`DURATION` to wait at most for quiet, and for the command after a signal")
 	f.DurationVar(&s.quiet, "quiet", 300*time.Millisecond, "`DURATION` without anything arriving after which all has come")
-	f.StringVar(&s.record, "record", "", "also write what arrived to `FILE`, as JSON, with .jsonl as lines of JSON, with .pb as\nprotobuf, with .gz behind it compressed")
+	f.StringVar(&s.record, "record", "", "also write what arrived to `FILE`, as JSON, with .jsonl as lines of JSON, with .pb as\nprotobuf, with .gz behind it compressed; what may grow beyond 64 MiB is read again\nas lines or protobuf only")
 	return cmd
 }
 
@@ -68,6 +70,9 @@ func (s *server) run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer s.close()
+	if slices.ContainsFunc(s.outputs, func(o output) bool { return o.path != "" && filepath.Clean(o.path) == filepath.Clean(s.record) }) {
+		return fail(exitUsage, "--record and --format both write %s", s.record)
+	}
 	if err := s.save(new(capture.Capture)); err != nil { // before a long run
 		return err
 	}

@@ -216,6 +216,7 @@ func TestServeSaysWhatKeepsItFromRunning(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
+	same := filepath.Join(t.TempDir(), "out.json")
 	serve := func(args ...string) []string {
 		return append([]string{"serve", "--contract", "testdata/contract.yaml"}, args...)
 	}
@@ -235,6 +236,7 @@ func TestServeSaysWhatKeepsItFromRunning(t *testing.T) {
 		{"words stand before the dashes", serve("go", "--", "test"), 2, `"go" is no flag; a command goes behind --`},
 		{"quiet is negative", serve("--quiet", "-1s", "--", "true"), 2, "--quiet is -1s"},
 		{"the record cannot be written", serve("--record", "testdata/none/capture.jsonl", "--", "true"), 2, "--record: open testdata/none/capture.jsonl"},
+		{"two write one file", serve("--record", same, "--format", "json="+same, "--", "true"), 2, "--record and --format both write "},
 		{"the contract is broken", []string{"serve", "--contract", "testdata/misspelt.yaml", "--", "true"}, 2, "testdata/misspelt.yaml:13:30"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
