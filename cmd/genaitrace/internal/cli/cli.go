@@ -72,7 +72,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return exitOK
 	}
 	var failed *failure
-	if !errors.As(err, &failed) { // cobra's own, of which there is one
+	if !errors.As(err, &failed) { // cobra's own, or that of stdout
 		failed = &failure{exitUsage, unknownCommand(cmd, args, err)}
 		err = failed
 	}
@@ -149,8 +149,11 @@ func help() *cobra.Command {
 }
 
 // unknownCommand says which command of args is none, instead of err, which takes
-// several lines.
+// several lines. Another err it returns.
 func unknownCommand(cmd *cobra.Command, args []string, err error) error {
+	if !strings.HasPrefix(err.Error(), "unknown command ") {
+		return err
+	}
 	i := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") })
 	if i < 0 {
 		return err

@@ -294,3 +294,14 @@ func TestTheContractInTheDocumentIsOne(t *testing.T) {
 	_, err = contract.Parse("docs/contract.md", []byte(text+"accept:"+accept))
 	assert.NoError(t, err)
 }
+
+func TestAnOutputThatFailsIsNoUnknownCommand(t *testing.T) {
+	full, err := os.Open(good) // only to be read
+	require.NoError(t, err)
+	defer full.Close()
+	for _, args := range [][]string{{"rules"}, {"rules", "attribute.missing"}, {"profiles"}, {"schema"}, {"version"}} {
+		var stderr bytes.Buffer
+		assert.Equal(t, 2, cli.Main(t.Context(), args, strings.NewReader(""), full, &stderr, nil), args)
+		assert.Contains(t, stderr.String(), "bad file descriptor", args)
+	}
+}
