@@ -182,7 +182,7 @@ func (s *server) noteOpen(got *capture.Capture) {
 	var names []string
 	for _, span := range got.Spans {
 		parent := id{span.TraceID, span.ParentID}
-		if !span.ParentID.IsValid() || span.ParentOrigin == capture.OriginRemote || here[parent] || missing[parent] {
+		if !span.ParentID.IsValid() || elsewhere(span) || here[parent] || missing[parent] {
 			continue
 		}
 		missing[parent] = true
@@ -196,4 +196,11 @@ func (s *server) noteOpen(got *capture.Capture) {
 	case n > 1:
 		s.notef("%d spans did not arrive although children of theirs did (%s …): they had not ended, or were lost", n, strings.Join(names, ", "))
 	}
+}
+
+// elsewhere reports whether the parent of a span can be in another process. Where the
+// source does not say, the kind does.
+func elsewhere(s *capture.Span) bool {
+	return s.ParentOrigin == capture.OriginRemote ||
+		s.ParentOrigin == capture.OriginUnknown && (s.Kind == trace.SpanKindServer || s.Kind == trace.SpanKindConsumer)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -8,6 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/genaitrace/otelgenai/capture"
 )
 
 func TestSettleWaitsForQuiet(t *testing.T) {
@@ -55,4 +59,24 @@ func every(step, until time.Duration) []time.Duration {
 		times = append(times, t)
 	}
 	return times
+}
+
+// Where the source does not say where the parent is, that of a server may be elsewhere.
+func TestTheParentOfAServerMayBeElsewhere(t *testing.T) {
+	for name, c := range map[string]struct {
+		span capture.Span
+		told bool
+	}{
+		"server":         {capture.Span{Kind: trace.SpanKindServer}, false},
+		"consumer":       {capture.Span{Kind: trace.SpanKindConsumer}, false},
+		"server, local":  {capture.Span{Kind: trace.SpanKindServer, ParentOrigin: capture.OriginLocal}, true},
+		"internal":       {capture.Span{Kind: trace.SpanKindInternal}, true},
+		"client, remote": {capture.Span{Kind: trace.SpanKindClient, ParentOrigin: capture.OriginRemote}, false},
+	} {
+		var stderr bytes.Buffer
+		c.span.TraceID, c.span.SpanID, c.span.ParentID = trace.TraceID{1}, trace.SpanID{1}, trace.SpanID{2}
+		s := server{app: &app{stderr: &stderr}}
+		s.noteOpen(&capture.Capture{Spans: []*capture.Span{&c.span}})
+		assert.Equal(t, c.told, stderr.Len() > 0, "%s: %s", name, &stderr)
+	}
 }
