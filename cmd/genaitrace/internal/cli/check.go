@@ -122,7 +122,7 @@ func (a *app) noteDropped(from string, dropped map[string]int) {
 func (a *app) sources(paths []string) ([]*source, error) {
 	var sources []*source
 	for i, path := range paths {
-		if slices.ContainsFunc(paths[:i], func(p string) bool { return filepath.Clean(p) == filepath.Clean(path) }) {
+		if slices.ContainsFunc(paths[:i], func(p string) bool { return sameFile(p, path) }) {
 			return sources, fail(exitUsage, "the capture %s is given twice", path)
 		}
 		name, file := path, io.NopCloser(a.stdin)
@@ -138,6 +138,16 @@ func (a *app) sources(paths []string) ([]*source, error) {
 		sources = append(sources, &source{name: name, reader: otlp.NewReader(name, file), file: file})
 	}
 	return sources, nil
+}
+
+// sameFile reports whether two paths name one file, under whatever name.
+func sameFile(a, b string) bool {
+	if filepath.Clean(a) == filepath.Clean(b) {
+		return true
+	}
+	x, errX := os.Stat(a)
+	y, errY := os.Stat(b)
+	return a != "-" && b != "-" && errX == nil && errY == nil && os.SameFile(x, y)
 }
 
 func (s *source) advance(got *capture.Capture) {

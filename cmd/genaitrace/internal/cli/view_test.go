@@ -49,6 +49,14 @@ func TestViewDrawsTraces(t *testing.T) {
 	}
 }
 
+func TestAFileUnderTwoNamesIsReadOnce(t *testing.T) {
+	other, err := filepath.Abs(good)
+	require.NoError(t, err)
+	got := run(t, nil, nil, "view", good, other)
+	assert.Equal(t, 2, got.code)
+	assert.Contains(t, got.stderr, "the capture "+other+" is given twice")
+}
+
 func TestWhatACaptureLosesIsTold(t *testing.T) {
 	const doc = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"spanId":"00f067aa0ba902b7"},{"traceId":"4bf92f3577b34da6a3ce929d0e0e4736","spanId":"00f067aa0ba902b7"}]}]}]}`
 	for _, args := range [][]string{{"view", "-"}, withContract("-")} {
