@@ -250,6 +250,11 @@ func TestDamageNamesThePlace(t *testing.T) {
 }
 
 func TestEveryNameOfANumberIsRead(t *testing.T) {
+	for _, m := range messages {
+		for _, f := range m {
+			assert.True(t, f.kind != enum || len(enumNames[f.name]) > 0, f.name)
+		}
+	}
 	for field, doc := range map[string]string{
 		"kind":                   `{"resourceSpans":[{"scopeSpans":[{"spans":[{"kind":%q}]}]}]}`,
 		"code":                   `{"resourceSpans":[{"scopeSpans":[{"spans":[{"status":{"code":%q}}]}]}]}`,
