@@ -30,6 +30,22 @@ func TestTheProfilesAcceptWhatThisModuleRecordsInEveryVocabulary(t *testing.T) {
 	}
 }
 
+// An engine need not be behind gRPC. Where it is, it stands below that span.
+func TestTheEngineProfileAcceptsAnEngineThatServesHTTP(t *testing.T) {
+	c, err := contract.Builtin("engine")
+	require.NoError(t, err)
+	got := specimen.Record(t, specimen.EngineOverHTTP)
+	for _, f := range c.Check(got).Findings {
+		assert.Fail(t, "the profile does not accept it", f.Text())
+	}
+	for _, s := range got.Spans {
+		s.Attributes = slices.DeleteFunc(s.Attributes, func(kv attribute.KeyValue) bool {
+			return kv == semconv.GenAISpanRole(semconv.GenAISpanRoleGateway)
+		})
+	}
+	assert.Contains(t, rulesOf(c.Check(got)), "span.parent", "below a span that serves nothing")
+}
+
 // Who asks for an event a token gets it, and the contract holds.
 func TestTheEngineProfileAcceptsAnEventATokenWhereSomebodyAskedForIt(t *testing.T) {
 	c, err := contract.Builtin("engine")

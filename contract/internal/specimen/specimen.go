@@ -218,6 +218,13 @@ func (s *Service) Engine(ctx context.Context) {
 	inf.SetFinish("stop")
 }
 
+// EngineOverHTTP serves the request of an engine that is its own HTTP server.
+func EngineOverHTTP(s *Service) {
+	handler := genaihttp.NewHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { s.Engine(r.Context()) }),
+		genaihttp.WithTracerProvider(s.rec.TracerProvider()), genaihttp.WithMeterProvider(s.rec.MeterProvider()))
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil))
+}
+
 // EveryToken is Engine with an event for each of its first 110 tokens.
 func EveryToken(s *Service) {
 	newService(s.rec, genaitrace.WithTokenEvents(110)).Engine(context.Background())
