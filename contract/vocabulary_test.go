@@ -46,6 +46,15 @@ func TestTheEngineProfileAcceptsAnEngineThatServesHTTP(t *testing.T) {
 	assert.Contains(t, rulesOf(c.Check(got)), "span.parent", "below a span that serves nothing")
 }
 
+// Who calls a gateway may be recorded with it.
+func TestTheGatewayProfileAcceptsARecordedCaller(t *testing.T) {
+	c, err := contract.Builtin("gateway")
+	require.NoError(t, err)
+	for _, f := range c.Check(specimen.Record(t, specimen.CalledGateway)).Findings {
+		assert.Fail(t, "the profile does not accept it", f.Text())
+	}
+}
+
 // Who asks for an event a token gets it, and the contract holds.
 func TestTheEngineProfileAcceptsAnEventATokenWhereSomebodyAskedForIt(t *testing.T) {
 	c, err := contract.Builtin("engine")

@@ -21,6 +21,7 @@ import (
 	"github.com/genaitrace/otelgenai/capture"
 	"github.com/genaitrace/otelgenai/genaitrace"
 	"github.com/genaitrace/otelgenai/middleware/genaihttp"
+	"github.com/genaitrace/otelgenai/propagation"
 	"github.com/genaitrace/otelgenai/semconv"
 	"github.com/genaitrace/otelgenai/semconv/genaiconv"
 )
@@ -151,6 +152,29 @@ func usage() genaitrace.Usage {
 
 // Gateway serves one streamed request over HTTP and passes it on.
 func (s *Service) Gateway() {
+	s.gateway().ServeHTTP(httptest.NewRecorder(), gatewayRequest())
+}
+
+// CalledGateway is Gateway for a caller that is recorded as well.
+func CalledGateway(s *Service) {
+	req := gatewayRequest()
+	ctx, call := s.tracer.StartCall(req.Context(), request(false))
+	defer call.End()
+	propagation.New().Inject(ctx, propagation.HTTPHeader(req.Header))
+	s.gateway().ServeHTTP(httptest.NewRecorder(), req)
+	call.SetResponse("chatcmpl-1", Model)
+	call.SetUsage(usage())
+	call.SetFinish("stop")
+}
+
+func gatewayRequest() *http.Request {
+	body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":"hello"}]}`, Model)
+	req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	return req
+}
+
+func (s *Service) gateway() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -179,12 +203,8 @@ func (s *Service) Gateway() {
 		send(chunk(`{}`, `"stop"`))
 		send("[DONE]")
 	})
-	handler := genaihttp.NewHandler(mux,
+	return genaihttp.NewHandler(mux,
 		genaihttp.WithTracerProvider(s.rec.TracerProvider()), genaihttp.WithMeterProvider(s.rec.MeterProvider()))
-	body := fmt.Sprintf(`{"model":%q,"stream":true,"messages":[{"role":"user","content":"hello"}]}`, Model)
-	req := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
-	req.Header.Set("Content-Type", "application/json")
-	handler.ServeHTTP(httptest.NewRecorder(), req)
 }
 
 // Engine runs the model for one request.
