@@ -115,7 +115,7 @@ var leaves = map[string]leave{
 	"go mod init example.com/hello": {"a module outside", trial, "go mod init example.com/hello"},
 	"go mod tidy":                   {"a module outside", trial, "go mod tidy"},
 	"go tool genaitrace serve --contract builtin:streaming-chat --record trace.jsonl":              {"a module outside", trial, "serve --contract builtin:streaming-chat --record trace.jsonl"},
-	"go tool genaitrace serve --contract builtin:gateway -- ./e2e.sh":                              {because: "the script is the reader's"},
+	"go tool genaitrace serve --contract builtin:streaming-chat -- ./e2e.sh":                       {because: "the script is the reader's"},
 	"go tool genaitrace view trace.jsonl":                                                          {"a module outside", trial, "view trace.jsonl"},
 	"go tool genaitrace view --html trace.html trace.jsonl":                                        {"a module outside", trial, "view --html trace.html trace.jsonl"},
 	"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_SERVICE_NAME=service go run ./service": {"a module outside", trial, "OTEL_SERVICE_NAME=service bin/service"},
