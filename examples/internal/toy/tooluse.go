@@ -159,7 +159,7 @@ func (s step) sentence(d *dialogue, result string) string {
 func (d *dialogue) asked(s step) string {
 	for _, key := range []string{"expression", "to", "zone", "query"} {
 		if v, ok := s.arguments(d)[key].(string); ok {
-			return strings.Trim(v, " )(")
+			return strings.TrimSuffix(strings.TrimPrefix(v, ") "), "(") // those of a search for a function
 		}
 	}
 	return ""

@@ -49,6 +49,11 @@ func TestTheScriptCallsTools(t *testing.T) {
 				response(`{"name":"search_files","content":"a.go:1\tfunc\nb.go:2\tfunc"}`)+response(`{"name":"calculator","content":"391"}`)),
 			"17 * 23 = 391. Seek is defined in a.go:1 and elsewhere.",
 		},
+		"a sum in brackets": {
+			conversation("What is (3 + 4) * (2 + 1)?", call(`{"name":"calculator","arguments":{"expression":"(3 + 4) * (2 + 1)"}}`),
+				response(`{"name":"calculator","content":"21"}`)),
+			"(3 + 4) * (2 + 1) = 21.",
+		},
 		"a tool that failed": {
 			conversation("How many seconds are 1 / 0 h?", call(`{"name":"calculator","arguments":{"expression":"1 / 0"}}`),
 				response(`{"name":"calculator","content":"error: nothing can be divided by zero"}`)),
